@@ -246,8 +246,13 @@ enum {
     TERMS_HELD = 16,       /* … of all its sums no more than so many, for which 64 registers are enough, … */
     TERMS_COST = 160,      /* … and the most that it does for them */
     WINDOW_TERMS = 64,     /* the most of neighbouring windows that a thread adds up */
-    PREFIX_ITEMS = 4,      /* neighbouring elements that a thread of a block has at a time */
-    PREFIX_PART = 16       /* of what a part of prefixes leaves */
+    PREFIX_HELD = 32,      /* elements that a thread has of prefixes at a time, at most: … */
+    PREFIX_RUN = 4,        /* … runs of so many neighbouring ones if accesses are not wide, … */
+    PREFIX_RUNS = 4,       /* … of which threads that share a row have so many, */
+    PREFIX_ROWS = 4,       /* or a thread's own rows, so many side by side, */
+    PREFIX_AHEAD = 8,      /* of each of which it reads so many elements at once */
+    PREFIX_THREADS = 1 << 16, /* so many threads are enough for that */
+    PREFIX_PART = 16          /* bytes of what a part of prefixes leaves */
 };
 /* Sums of terms that lie beside those of other sums: columns. */
 enum {
@@ -265,11 +270,10 @@ enum {
     BLOCK_PARTS = 1024,
     COLUMN_PART = 512,
     COLUMN_PARTS = 512,
-    COLUMN_BLOCKS = 1024,       /* enough for 132 multiprocessors: each has 4 at once, of 64 registers a thread */
-    COLUMN_SHORTER = 4,         /* parts may be so much shorter for them */
-    MOST_THREAD_ROWS = 1 << 15, /* … or a thread */
-    THREAD_PART = 64,
-    THREAD_PARTS = 128
+    COLUMN_BLOCKS = 1024, /* enough for 132 multiprocessors: each has 4 at once, of 64 registers a thread */
+    COLUMN_SHORTER = 4,   /* parts may be so much shorter for them */
+    THREAD_PART = 64,     /* … or a thread, of fewer rows than PREFIX_THREADS */
+    THREAD_PARTS = 512
 };
 
 /* ---- programs of stdlib/ */

@@ -234,15 +234,18 @@ void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
 }
 
 /* ---- prefixes */
-/* The values of the first `n` lanes (a power of two) up to this one. */
-static V scan_lanes(Kernel *k, V value, uint32_t n, Merge *merge, void *user) {
+/* The values of the first `lanes` lanes (a power of two) up to this one, for each of n values. */
+static void scan_lanes(Kernel *k, uint32_t n, V *values, uint32_t lanes, Merge *merge, void *user) {
     Emit *e = k->e;
-    for (uint32_t by = 1; by < n; by *= 2) {
-        V x = shuffled_by(k, "up", value, by), first = em_cmpi(e, "ult", lane_number(k), em_i64(e, by));
-        merge(e, user, &x, &value);
-        value = em_select(e, first, value, x);
+    V x[MOST_PREFIXES];
+    for (uint32_t by = 1; by < lanes; by *= 2) {
+        V first = em_cmpi(e, "ult", lane_number(k), em_i64(e, by));
+        for (uint32_t i = 0; i < n; i++) x[i] = shuffled_by(k, "up", values[i], by);
+        for (uint32_t i = 0; i < n; i++) {
+            merge(e, user, &x[i], &values[i]);
+            values[i] = em_select(e, first, values[i], x[i]);
+        }
     }
-    return value;
 }
 /* The value of thread `by` − 1 of the warp. */
 static V before(Kernel *k, V value, V by, V none) {
@@ -250,24 +253,58 @@ static V before(Kernel *k, V value, V by, V none) {
     V first = em_cmpi(e, "eq", by, em_i64(e, 0)), from = em_bin(e, "llvm.sub", by, em_i64(e, 1));
     return em_select(e, first, none, shuffled(k, "idx", value, em_cast(e, "llvm.trunc", e->i32, from)));
 }
-V threads_prefix(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
+/* What the warps have of each value, in one warp: lane i · warps + w has value i of warp w. */
+static V of_warps(Kernel *k, uint32_t n, const V *values, uint32_t warps) {
+    Emit *e = k->e;
+    int64_t words = all_words(k, 1, values);
+    uint32_t all = n * warps;
+    V scratch = scratch_of(k, all * words), value = values[0];
+    If f = em_if(e, em_cmpi(e, "eq", lane_number(k), em_i64(e, WARP - 1)));
+    store_values(k, scratch, warp_number(k), warps, n, values);
+    em_else(e, &f, 0, NULL);
+    em_if_end(e, &f, NULL, NULL);
+    threads_meet(k);
+    V lane = lane_number(k);
+    if (all < WARP) lane = em_bin(e, "llvm.intr.umin", lane, em_i64(e, all - 1));
+    V set = em_bin(e, "llvm.mul", em_bin(e, "llvm.udiv", lane, em_i64(e, warps)), em_i64(e, words * warps));
+    V from = em_bin(e, "llvm.add", set, em_bin(e, "llvm.urem", lane, em_i64(e, warps)));
+    load_values(k, scratch, from, warps, 1, &value);
+    threads_meet(k);
+    return value;
+}
+/* Of one warp; `mine`: what its lanes before this one have of each value. */
+static void prefixes_of_warp(Kernel *k, uint32_t n, V *values, V *mine, Merge *merge, void *user, V *all) {
+    *all = shuffled_by(k, "idx", values[0], WARP - 1);
+    for (uint32_t i = 1; i < n; i++) {
+        V x = *all, next = shuffled_by(k, "idx", values[i], WARP - 1);
+        merge(k->e, user, &x, &mine[i]);
+        merge(k->e, user, all, &next);
+        mine[i] = x;
+    }
+    memcpy(values, mine, n * sizeof *mine);
+}
+void threads_prefixes(Kernel *k, uint32_t n, V *values, V none, Merge *merge, void *user, V *all) {
     Emit *e = k->e;
     uint32_t warps = k->block.group / WARP;
-    value = scan_lanes(k, value, WARP, merge, user);
-    V mine = before(k, value, lane_number(k), none);
-    *all = shuffled_by(k, "idx", value, WARP - 1);
-    if (warps == 1) return mine;
-    V scratch = scratch_of(k, warps * all_words(k, 1, &value)), words = em_i64(e, all_words(k, 1, &value));
-    leave_values(k, scratch, WARP - 1, 1, &value);
-    threads_meet(k);
-    V lane = em_bin(e, "llvm.intr.umin", lane_number(k), em_i64(e, warps - 1));
-    load_values(k, scratch, em_bin(e, "llvm.mul", lane, words), 1, 1, &value);
-    threads_meet(k);
-    value = scan_lanes(k, value, warps, merge, user);
-    V x = before(k, value, warp_number(k), none);
-    *all = shuffled_by(k, "idx", value, warps - 1);
-    merge(e, user, &x, &mine);
-    return x;
+    V mine[MOST_PREFIXES];
+    assert(n <= MOST_PREFIXES && n * warps <= WARP);
+    scan_lanes(k, n, values, WARP, merge, user);
+    for (uint32_t i = 0; i < n; i++) mine[i] = before(k, values[i], lane_number(k), none);
+    if (warps == 1) {
+        prefixes_of_warp(k, n, values, mine, merge, user, all);
+        return;
+    }
+    V total = of_warps(k, n, values, warps);
+    scan_lanes(k, 1, &total, n * warps, merge, user);
+    *all = shuffled_by(k, "idx", total, n * warps - 1);
+    for (uint32_t i = 0; i < n; i++) {
+        values[i] = before(k, total, em_add(e, warp_number(k), em_i64(e, i * warps)), none);
+        merge(e, user, &values[i], &mine[i]);
+    }
+}
+V threads_prefix(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
+    threads_prefixes(k, 1, &value, none, merge, user, all);
+    return value;
 }
 
 /* ---- where all threads have the same values */

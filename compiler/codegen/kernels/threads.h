@@ -31,6 +31,10 @@ void threads_merge_lanes(Kernel *, uint32_t lanes, uint32_t n, V *values, Merge 
 /* What the threads before this one have, combined in order, `none` for the first; *all: what all have. `none` is
    neutral. All threads must come here. */
 V threads_prefix(Kernel *, V value, V none, Merge *, void *user, V *all);
+/* The same for n values of each thread: value i of all threads comes before value i + 1 of any. n times the number of warps
+   is no more than WARP. */
+enum { MOST_PREFIXES = 4 };
+void threads_prefixes(Kernel *, uint32_t n, V *values, V none, Merge *, void *user, V *all);
 /* Between them is what one of the threads that do an item together does. */
 If by_one_thread(Kernel *);
 void by_one_thread_end(Kernel *, If *);

@@ -39,11 +39,18 @@ static void points(Plan *p, Step *s) {
         g->items = dim_mul(p->cx->types, g->items, loop_extent(p->ix, s->kept[i]));
     }
 }
-/* Parts of a loop of n iterations, one more loop of the grid. */
-static void divide(Plan *p, Step *s, Dim n, int64_t least, int64_t most) {
+/* Parts of a loop of n iterations, one more loop of the grid: of so many iterations at least, as many parts at most; their
+   length is a multiple of `turn`. */
+typedef struct {
+    int64_t least, most;
+    Dim turn;
+} Parts;
+static void divide(Plan *p, Step *s, Dim n, const Parts *by) {
     Types *ts = p->cx->types;
     Grid *g = &s->grid;
-    Dim length = dim_max(ts, times(p, n, most), least), parts = times(p, n, length);
+    Dim length = dim_max(ts, times(p, n, by->most), by->least);
+    if (by->turn > 1) length = dim_mul(ts, times(p, length, by->turn), by->turn);
+    Dim parts = times(p, n, length);
     Atom *loops = arena_new(p->arena, Atom, g->nloops + 1);
     s->division = (Division){.loop = atom_loop(p->ix, parts), .length = length, .items = g->items};
     loops[0] = s->division.loop;
@@ -105,7 +112,7 @@ static void divide_sums(Plan *p, Step *s) {
         int64_t enough = (COLUMN_BLOCKS + blocks - 1) / blocks;
         most = enough < most ? enough : most, least = (least + COLUMN_SHORTER - 1) / COLUMN_SHORTER;
     }
-    divide(p, s, n, least, most);
+    divide(p, s, n, &(Parts){least, most, 1});
     s->division.chunks = BLOCK_THREADS / LEAST_COLUMNS;
     s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, 8 * (Dim)words));
 }
@@ -268,22 +275,73 @@ static void decide_loops(Plan *p, Step *s) {
 }
 
 /* ---- prefixes */
+static void seen_beside(void *user, Val v, const Ix *index, Ix address) {
+    Run *r = user;
+    const Info *info = v ? plan_info(r->p, v) : NULL;
+    if (v && info->class != VAL_SCALAR)
+        neighbours_add(r->p, r->step, &r->lanes, info->buf, val_array(r->p->cx, v)->dtype, address);
+}
+/* Neighbouring elements along the lane loop for wide accesses; 1: they are not beside each other. */
+static uint32_t prefix_run(Plan *p, const Step *s, uint32_t most) {
+    Run r = {.p = p, .step = s};
+    Ix index[MAX_RANK];
+    step_at(p, s, s->e->out.at[0], index);
+    plan_reads(p, s->e->in.at[0], index, seen_beside, &r);
+    each(Store, st, s->stores) {
+        Dtype d = st->as ? st->as : val_array(p->cx, st->v)->dtype;
+        neighbours_add(p, s, &r.lanes, st->buf, d, store_address(p, st, index));
+    }
+    uint32_t run = r.lanes.apart || !r.lanes.widest ? 1 : DEVICE_ALIGN / r.lanes.widest;
+    return run > most ? most : run ? run : 1;
+}
+/* Combining two elements takes long. */
+static bool combines_slowly(const Step *s) { return prim_combiner[s->e->prim] == P_none; }
+/* Threads share the lane loop, of n iterations. */
+static void share_prefixes(Plan *p, Step *s, Dim n) {
+    Grid *g = &s->grid;
+    uint32_t most = combines_slowly(s) ? 1 : PREFIX_RUNS;
+    s->run = prefix_run(p, s, DEVICE_ALIGN);
+    if (s->run == 1) s->run = PREFIX_RUN;
+    while (most > 1 && most * s->run > PREFIX_RUN * PREFIX_RUNS) most /= 2;
+    g->together = true, g->group = threads_for(times(p, n, (Dim)most * s->run), WARP);
+    g->threads = g->group > WARP ? g->group : threads_for(dim_mul(p->cx->types, g->items, WARP), WARP);
+    s->run_turns = 1, s->run_loop = s->lane, s->runs = atom_loop(p->ix, times(p, n, s->run));
+    while (s->run_turns < most && !known_below(n, (int64_t)s->run_turns * s->run * g->group + 1)) s->run_turns *= 2;
+}
+/* A thread does whole rows, of n elements: some that are beside each other, if there are enough. */
+static void choose_prefix_rows(Plan *p, Step *s, Dim n) {
+    Dim beside = loop_extent(p->ix, s->lane), all = s->grid.items;
+    uint32_t rows = 1;
+    s->terms = combines_slowly(s) ? 1 : PREFIX_AHEAD;
+    while (s->terms > 1 && known_below(n, s->terms)) s->terms /= 2;
+    if (s->lane == cum_axis(p, s) || combines_slowly(s)) return;
+    rows = prefix_run(p, s, PREFIX_ROWS);
+    while (rows > 1 && (dim_mod(p->cx->types, beside, rows) != 0 || known_below(all, rows))) rows /= 2;
+    if (rows > 1) share_columns(p, s, s->lane, rows);
+}
 static void decide_prefixes(Plan *p, Step *s) {
     Types *ts = p->cx->types;
     Grid *g = &s->grid;
     Atom axis = cum_axis(p, s);
     Dim n = loop_extent(p->ix, axis);
-    Dtype d = val_array(p->cx, s->e->out.at[0])->dtype;
+    bool in_order = prim_in_order(s->e->prim, val_array(p->cx, s->e->out.at[0])->dtype);
     points(p, s);
-    g->threads = threads_for(g->items, WARP);
-    if (prim_in_order(s->e->prim, d) || (dim_is_const(n) && n <= SHORT_ROW)) return;
-    g->together = s->lane == axis;
-    if (g->together) g->threads = g->group = threads_for(times(p, n, PREFIX_ITEMS), WARP);
-    int64_t rows = g->together ? BLOCK_ROWS : MOST_THREAD_ROWS, least = g->together ? BLOCK_PART : THREAD_PART;
-    if ((dim_is_const(g->items) && g->items >= rows) || (dim_is_const(n) && n < 2 * least)) return;
-    divide(p, s, n, least, g->together ? BLOCK_PARTS : THREAD_PARTS);
+    if (s->lane == axis && !in_order && !known_below(n, SHORT_ROW + 1))
+        share_prefixes(p, s, n);
+    else
+        choose_prefix_rows(p, s, n);
+    int64_t rows = g->together ? BLOCK_ROWS : PREFIX_THREADS;
+    Parts by = {BLOCK_PART, BLOCK_PARTS, (Dim)s->run * s->run_turns * g->group};
+    if (!g->together) {
+        int64_t most =
+            dim_is_const(g->items) && g->items > 0 ? (PREFIX_THREADS + g->items - 1) / g->items : THREAD_PARTS;
+        by = (Parts){THREAD_PART, most < THREAD_PARTS ? most : THREAD_PARTS, s->terms};
+    }
+    if (!in_order && !known_from(g->items, rows) && !known_below(n, 2 * by.least)) {
+        divide(p, s, n, &by);
+        s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, (Dim)PREFIX_PART * (s->columns ? s->columns : 1)));
+    }
     if (!g->together) g->threads = threads_for(g->items, WARP);
-    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, PREFIX_PART));
 }
 static void decide_dot(Plan *p, Step *s) {
     dot_device_schedule(p, s);
