@@ -246,6 +246,8 @@ enum {
     TERMS_HELD = 16,       /* … of all its sums no more than so many, for which 64 registers are enough, … */
     TERMS_COST = 160,      /* … and the most that it does for them */
     WINDOW_TERMS = 64,     /* the most of neighbouring windows that a thread adds up */
+    SCAN_TURNS = 16,       /* of a program's loop that are done at once, … */
+    SCAN_READS = 32,       /* … with what they read first: 1000 turns of 65536 threads in 140 us, not 450 */
     PREFIX_HELD = 32,      /* elements that a thread has of prefixes at a time, at most: … */
     PREFIX_RUN = 4,        /* … runs of so many neighbouring ones if accesses are not wide, … */
     PREFIX_RUNS = 4,       /* … of which threads that share a row have so many, */
