@@ -10,6 +10,7 @@ typedef struct {
     Dtype d;
     Atom axis;
     bool reverse;
+    V item; /* on a device */
 } Cum;
 Cum cum_of(Kernel *);
 

@@ -5,8 +5,8 @@
 #include "wide.h"
 
 /* Prefixes along the lane loop, which the threads of an item share. In one turn a thread has a few runs of neighbouring
-   elements, for wide accesses: neighbouring threads have neighbouring runs, and a thread's runs are as many apart as the
-   threads have together. All of them are read before the first is combined, so that memory brings them at the same time.
+   elements, for wide accesses: neighbouring threads of a warp have neighbouring runs, a thread's runs are as many apart as
+   these have together, and warps have as many neighbouring runs as their threads have. All of them are read before the first is combined, so that memory brings them at the same time.
    A thread combines the elements of each run, then what the threads have of all runs is scanned, and the carry goes along
    the row. Elements are counted in the order of the prefixes. */
 
@@ -41,7 +41,7 @@ static V bind_element(const Cum *c, V i, V end) {
 static V bind_run(const Turn *t, uint32_t run) {
     Kernel *k = t->c->k;
     Emit *e = k->e;
-    V number = em_add(e, t->first, em_i64(e, (int64_t)run * k->block.group)), inside = {NULL};
+    V number = em_add(e, t->first, em_i64(e, (int64_t)run * WARP)), inside = {NULL};
     if (t->presence == WHOLE_RUNS) {
         inside = em_less(e, number, t->end);
         number = em_least(e, number, em_sub(e, t->end, em_i64(e, 1)));
@@ -58,7 +58,7 @@ static void each_element(Turn *t, uint32_t from, uint32_t to, Inside *inside) {
     Dim last = dim_sub(k->x.plan->cx->types, loop_extent(x, c->axis), 1);
     for (uint32_t i = 0; i < (to - from) * s->run; i++) {
         uint32_t in_run = i % s->run;
-        Dim place = (Dim)(i / s->run) * k->block.group * s->run + in_run;
+        Dim place = (Dim)(i / s->run) * WARP * s->run + in_run;
         Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place));
         if (c->reverse) at = ix_sub(x, ix_dim(x, last), at), in_run = s->run - 1 - in_run;
         t->at = from * s->run + i;
@@ -94,7 +94,7 @@ static V bind_part(Turn *t, uint32_t i) {
     Kernel *k = t->c->k;
     Emit *e = k->e;
     uint32_t run = k->x.step->run;
-    V number = em_add(e, t->first, em_i64(e, (int64_t)(i / run) * k->block.group));
+    V number = em_add(e, t->first, em_i64(e, (int64_t)(i / run) * WARP));
     return bind_element(t->c, em_add(e, em_mul(e, number, em_i64(e, run)), em_i64(e, i % run)), t->end);
 }
 static void read_turn(Turn *t) {
@@ -165,6 +165,7 @@ static void with_prefixes(Turn *t, V *carry) {
     V all, start[WIDE_VALUES], before[MOST_PREFIXES];
     for (uint32_t r = 0; r < runs_of(t); r++) before[r] = run_at(t, r)[run - 1];
     threads_prefixes(c->k, runs_of(t), before, cum_nothing(c), combine_threads, t->c, &all);
+    if (c->k->x.step->division.waits) cum_before_part(t->c, all, carry);
     for (uint32_t r = 0; r < runs_of(t); r++) {
         memcpy(start, carry, cum_values(c) * sizeof *carry);
         cum_take(c, start, before[r]);
@@ -179,6 +180,13 @@ static void add_up(Turn *t, V *carry) {
     for (uint32_t r = 1; r < runs_of(t); r++) all = cum_combine(t->c, all, run_at(t, r)[run - 1]);
     cum_take(t->c, carry, all);
 }
+/* The number of the thread's first run in a turn. */
+static V first_run(Kernel *k) {
+    Emit *e = k->e;
+    V thread = member_number(k), warp = em_i64(e, WARP);
+    V before = em_mul(e, em_bin(e, "llvm.udiv", thread, warp), em_i64(e, (int64_t)k->x.step->run_turns * WARP));
+    return em_add(e, before, em_bin(e, "llvm.urem", thread, warp));
+}
 static void in_turns(Cum *c, Presence presence, V lo, V hi, V *carry, bool store) {
     Kernel *k = c->k;
     Emit *e = k->e;
@@ -190,7 +198,7 @@ static void in_turns(Cum *c, Presence presence, V lo, V hi, V *carry, bool store
     For f = em_for(e, lo, hi, em_i64(e, (int64_t)k->block.group * s->run_turns * s->run), values, carry);
     for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
-    t.first = em_add(e, em_bin(e, "llvm.udiv", em_arg(&f.scope, 0), run), member_number(k));
+    t.first = em_add(e, em_bin(e, "llvm.udiv", em_arg(&f.scope, 0), run), first_run(k));
     read_turn(&t);
     combine_runs(&t);
     (store ? with_prefixes : add_up)(&t, next);

@@ -3,11 +3,13 @@
 #include "point.h"
 #include "threads.h"
 #include "wide.h"
+#include <assert.h>
 
-/* Prefixes on a device. Where neighbouring threads are neighbours beside the axis, or rows are short, a thread takes
-   the elements of a row one after the other, or of a few neighbouring rows for wide accesses, and reads several ahead. Else
-   threads share a row (cumulative_block.c). Long rows are divided into parts: one kernel reduces each, a second one begins
-   each with what all parts before it give. Elements are counted in the order of the prefixes. */
+/* Prefixes on a device. Where neighbouring threads are neighbours beside the axis, or rows are short, threads
+   take the elements of rows one after the other (cumulative_rows.c). Else threads share a row (cumulative_block.c). Long rows are
+   divided into parts. If their number and sizes are known, what a block has of them stays in its registers: it leaves what
+   they give for others and waits for what all parts before them have left (cumulative_wait.c). Else one kernel reduces each part, and a
+   second one begins each with what all parts before it give. Elements are counted in the order of the prefixes. */
 
 void cum_take(const Cum *c, V *carry, V x) {
     if (cum_widens(c))
@@ -21,98 +23,9 @@ V cum_nothing(const Cum *c) {
     return cum_widens(c) ? em_float(e, mlirValueGetType(none), -0.0) : none;
 }
 
-/* ---- rows of a thread: those of neighbouring columns, several elements of each at a time */
-typedef struct {
-    const Cum *c;
-    Atom first;         /* the first of the elements */
-    uint32_t n, at, of; /* of each row; the one of all */
-    V x[PREFIX_HELD];   /* by element, then by row */
-    Pending *all;       /* by store, then as they are */
-    uint32_t stores;
-} Ahead;
-static uint32_t rows_of(const Cum *c) { return c->k->x.step->columns ? c->k->x.step->columns : 1; }
-static void each_ahead(Ahead *a, Inside *inside) {
-    const Cum *c = a->c;
-    Kernel *k = c->k;
-    Step *s = k->x.step;
-    Indices *x = k->x.ix;
-    Dim last = dim_sub(k->x.plan->cx->types, loop_extent(x, c->axis), 1);
-    Ix *axes = s->axes;
-    for (a->at = 0; a->at < a->of; a->at++) {
-        uint32_t row = a->at % rows_of(c);
-        Ix at = ix_add(x, ix_atom(x, a->first), ix_dim(x, a->at / rows_of(c)));
-        if (c->reverse) at = ix_sub(x, ix_dim(x, last), at);
-        if (s->columns) {
-            Ix column = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->columns), ix_dim(x, row));
-            s->axes = kernel_axes(k, s->run_loop, column);
-            k->in_run = 1 + row;
-        }
-        kernel_substituted(k, c->axis, at, inside, a);
-        s->axes = axes, k->in_run = 0;
-    }
-}
-static void read_ahead(Kernel *k, void *user) {
-    Ahead *a = user;
-    a->x[a->at] = cum_operand(a->c);
-}
-static void finish_ahead(Kernel *k, void *user) {
-    Ahead *a = user;
-    cum_remember(a->c, a->x[a->at]);
-    a->stores = kernel_pending(k, a->all + a->at, a->of);
-}
-/* The prefixes of a row from its carry. Sums of floats: within these elements, plus the wide form of everything before. */
-static void prefixes_of_row(Ahead *a, uint32_t row, V *carry) {
-    const Cum *c = a->c;
-    Emit *e = c->k->e;
-    V before = {NULL}, sum = {NULL};
-    if (cum_widens(c)) before = cum_value(c, carry), sum = point_identity(e, c->e->prim, c->d, 1);
-    for (uint32_t i = row; i < a->of; i += rows_of(c)) {
-        if (cum_widens(c)) {
-            sum = cum_combine(c, sum, a->x[i]);
-            a->x[i] = cum_combine(c, before, sum);
-        } else
-            a->x[i] = cum_add(c, carry, a->x[i]);
-    }
-    if (cum_widens(c)) cum_take(c, carry, sum);
-}
-/* `n` elements at a time. */
-static void ahead(const Cum *c, uint32_t n, V lo, V hi, V *carry, bool store) {
-    Kernel *k = c->k;
-    Emit *e = k->e;
-    Types *ts = k->x.plan->cx->types;
-    uint32_t rows = rows_of(c), values = cum_values(c);
-    V next[PREFIX_ROWS * WIDE_VALUES] = {{NULL}};
-    Ahead a = {.c = c, .n = n, .of = n * rows};
-    a.first = atom_loop(k->x.ix, dim_sub(ts, loop_extent(k->x.ix, c->axis), n - 1));
-    For f = em_for(e, lo, hi, em_i64(e, n), rows * values, carry);
-    for (uint32_t v = 0; v < rows * values; v++) next[v] = em_arg(&f.scope, v + 1);
-    kernel_enter(k);
-    kernel_bind(k, a.first, em_arg(&f.scope, 0));
-    each_ahead(&a, read_ahead);
-    for (uint32_t r = 0; r < rows; r++) prefixes_of_row(&a, r, next + r * values);
-    if (store) {
-        a.all = arena_new(k->x.plan->arena, Pending, a.of * (k->x.step->stores.n + 1));
-        each_ahead(&a, finish_ahead);
-        kernel_store_all(k, a.all, a.stores * a.of);
-    }
-    kernel_leave(k);
-    em_for_end(e, &f, next, carry);
-}
-static void along_thread(const Cum *c, V lo, V hi, V *carry, bool store) {
-    Kernel *k = c->k;
-    Emit *e = k->e;
-    uint32_t n = k->x.step->terms;
-    Dim extent = loop_extent(k->x.ix, c->axis);
-    V mid = hi, turns = em_sub(e, hi, lo);
-    bool rest = n > 1 && dim_mod(k->x.plan->cx->types, extent, n) != 0; /* of the last part: others are whole turns */
-    if (rest) mid = em_sub(e, hi, em_bin(e, "llvm.urem", turns, em_i64(e, n)));
-    ahead(c, n, lo, mid, carry, store);
-    if (rest) ahead(c, 1, mid, hi, carry, store);
-}
-
 /* ---- parts: each leaves one value, or the wide form of a sum, in PREFIX_PART; `row`: of those of the item */
-static uint32_t part_values(const Cum *c) { return cum_widens(c) ? cum_widens(c) : 1; }
-static void join(Emit *e, void *user, V *x, const V *y) {
+uint32_t cum_part_values(const Cum *c) { return cum_widens(c) ? cum_widens(c) : 1; }
+void cum_join(Emit *e, void *user, V *x, const V *y) {
     const Cum *c = user;
     if (cum_widens(c))
         wide_join(e, c->d, y, x);
@@ -122,8 +35,8 @@ static void join(Emit *e, void *user, V *x, const V *y) {
 static V part_word(const Cum *c, V item, uint32_t row, uint32_t value) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    uint32_t bytes = 8 * part_values(c), within = row * bytes + 8 * value;
-    V at = em_add(e, em_mul(e, item, em_i64(e, rows_of(c) * bytes)), em_i64(e, within));
+    uint32_t bytes = 8 * cum_part_values(c), within = row * bytes + 8 * value;
+    V at = em_add(e, em_mul(e, item, em_i64(e, cum_rows(c) * bytes)), em_i64(e, within));
     return em_gep(e, kernel_buffer(k, k->x.step->parts), at, e->i8);
 }
 static void part_range(const Cum *c, V *lo, V *hi) {
@@ -135,23 +48,23 @@ static void part_range(const Cum *c, V *lo, V *hi) {
     *hi = em_least(e, em_add(e, *lo, length), n);
 }
 /* The carries of all rows. */
-static void start(const Cum *c, V *carry) {
-    for (uint32_t r = 0; r < rows_of(c); r++) cum_start(c, 1, carry + r * cum_values(c));
+void cum_start_all(const Cum *c, V *carry) {
+    for (uint32_t r = 0; r < cum_rows(c); r++) cum_start(c, 1, carry + r * cum_values(c));
 }
 void device_cumulative_parts(Kernel *k, V item, V unused) {
     Emit *e = k->e;
     Cum c = cum_of(k);
     V lo, hi, carry[PREFIX_ROWS * WIDE_VALUES] = {{NULL}};
     part_range(&c, &lo, &hi);
-    start(&c, carry);
+    cum_start_all(&c, carry);
     if (k->block.together) {
         cum_along_block(&c, lo, hi, carry, false);
-        threads_merge(k, part_values(&c), carry, join, &c);
+        threads_merge(k, cum_part_values(&c), carry, cum_join, &c);
     } else
-        along_thread(&c, lo, hi, carry, false);
+        cum_along_thread(&c, lo, hi, carry, false);
     If one = by_one_thread(k);
-    for (uint32_t r = 0; r < rows_of(&c); r++)
-        for (uint32_t i = 0; i < part_values(&c); i++)
+    for (uint32_t r = 0; r < cum_rows(&c); r++)
+        for (uint32_t i = 0; i < cum_part_values(&c); i++)
             em_store(e, carry[r * cum_values(&c) + i], part_word(&c, item, r, i), 8);
     by_one_thread_end(k, &one);
 }
@@ -161,7 +74,7 @@ typedef struct {
     V from, to, apart, items, row;
     uint32_t n;
 } Before;
-static void add_part(const Cum *c, V *carry, const V *part) {
+void cum_add_part(const Cum *c, V *carry, const V *part) {
     if (cum_widens(c))
         wide_join(c->k->e, c->d, part, carry);
     else
@@ -170,17 +83,17 @@ static void add_part(const Cum *c, V *carry, const V *part) {
 static void add_parts(Cum *c, const Before *b, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    uint32_t values = cum_values(c), own = part_values(c), n = b->n * rows_of(c), carried = rows_of(c) * values;
+    uint32_t values = cum_values(c), own = cum_part_values(c), n = b->n * cum_rows(c), carried = cum_rows(c) * values;
     V next[PREFIX_ROWS * WIDE_VALUES] = {{NULL}}, x[PARTS_READ * PREFIX_ROWS][WIDE_VALUES];
     For f = em_for(e, b->from, b->to, em_mul(e, b->apart, em_i64(e, b->n)), carried, carry);
     for (uint32_t v = 0; v < carried; v++) next[v] = em_arg(&f.scope, v + 1);
     for (uint32_t i = 0; i < n; i++) {
-        V part = em_add(e, em_arg(&f.scope, 0), em_mul(e, b->apart, em_i64(e, i / rows_of(c))));
+        V part = em_add(e, em_arg(&f.scope, 0), em_mul(e, b->apart, em_i64(e, i / cum_rows(c))));
         V at = em_add(e, em_mul(e, part, b->items), b->row);
         for (uint32_t v = 0; v < own; v++)
-            x[i][v] = em_load(e, mlirValueGetType(carry[v]), part_word(c, at, i % rows_of(c), v), 8);
+            x[i][v] = em_load(e, mlirValueGetType(carry[v]), part_word(c, at, i % cum_rows(c), v), 8);
     }
-    for (uint32_t i = 0; i < n; i++) add_part(c, next + i % rows_of(c) * values, x[i]);
+    for (uint32_t i = 0; i < n; i++) cum_add_part(c, next + i % cum_rows(c) * values, x[i]);
     em_for_end(e, &f, next, carry);
 }
 /* Threads have different rounding errors. */
@@ -200,7 +113,7 @@ static void before_part(Cum *c, V item, V *carry) {
     if (shared) {
         b.from = member_number(k), b.apart = em_i64(e, k->block.group);
         add_parts(c, &b, carry);
-        threads_merge(k, part_values(c), carry, join, c);
+        threads_merge(k, cum_part_values(c), carry, cum_join, c);
         if (!cum_widens(c)) from_one(c, carry);
         return;
     }
@@ -211,12 +124,17 @@ static void before_part(Cum *c, V item, V *carry) {
 }
 void device_cumulative(Kernel *k, V item, V unused) {
     Cum c = cum_of(k);
+    assert(!k->x.step->columns || cum_values(&c) == cum_part_values(&c));
     V lo = em_i64(k->e, 0), hi = kernel_dim(k, loop_extent(k->x.ix, c.axis)),
       carry[PREFIX_ROWS * WIDE_VALUES] = {{NULL}};
-    start(&c, carry);
-    if (k->x.step->parts) part_range(&c, &lo, &hi), before_part(&c, item, carry);
-    if (k->block.together)
+    cum_start_all(&c, carry);
+    c.item = item;
+    if (k->x.step->parts) part_range(&c, &lo, &hi);
+    if (k->x.step->parts && !k->x.step->division.waits) before_part(&c, item, carry);
+    if (k->block.chunks)
+        cum_along_chunks(&c, lo);
+    else if (k->block.together)
         cum_along_block(&c, lo, hi, carry, true);
     else
-        along_thread(&c, lo, hi, carry, true);
+        cum_along_thread(&c, lo, hi, carry, true);
 }

@@ -93,11 +93,11 @@ static uint32_t bits_of(Emit *e, MlirType t) {
     if (mlirTypeIsAInteger(t)) return mlirIntegerTypeGetWidth(t);
     return mlirTypeEqual(t, e->f64) ? 64 : mlirTypeEqual(t, e->f32) ? 32 : 16;
 }
-static uint32_t words_in(Emit *e, MlirType t) { return (bits_of(e, t) + WORD - 1) / WORD; }
+uint32_t threads_words_in(Emit *e, MlirType t) { return (bits_of(e, t) + WORD - 1) / WORD; }
 static MlirType integer_of(Emit *e, uint32_t bits) { return mlirIntegerTypeGet(e->mlir, bits); }
-static void to_words(Emit *e, V v, V *words) {
+void threads_to_words(Emit *e, V v, V *words) {
     MlirType t = mlirValueGetType(v);
-    uint32_t bits = bits_of(e, t), n = words_in(e, t);
+    uint32_t bits = bits_of(e, t), n = threads_words_in(e, t);
     assert(n <= MOST_WORDS);
     if (!mlirTypeIsAInteger(t)) v = em_cast(e, "llvm.bitcast", integer_of(e, bits), v);
     if (bits < WORD) v = em_cast(e, "llvm.zext", e->i32, v);
@@ -106,8 +106,8 @@ static void to_words(Emit *e, V v, V *words) {
         words[i] = n > 1 ? em_cast(e, "llvm.trunc", e->i32, part) : part;
     }
 }
-static V from_words(Emit *e, MlirType t, const V *words) {
-    uint32_t bits = bits_of(e, t), n = words_in(e, t);
+V threads_from_words(Emit *e, MlirType t, const V *words) {
+    uint32_t bits = bits_of(e, t), n = threads_words_in(e, t);
     MlirType whole = integer_of(e, bits < WORD ? WORD : bits);
     V v = n > 1 ? em_cast(e, "llvm.zext", whole, words[0]) : words[0];
     for (uint32_t i = 1; i < n; i++) {
@@ -125,12 +125,12 @@ static V shuffled(Kernel *k, const char *mode, V value, V by) {
     MlirType t = mlirValueGetType(value);
     Str name = str_format(e->arena, "llvm.nvvm.shfl.sync.%s.i32", mode);
     int64_t bound = str_is(str(mode), "up") ? 0 : WARP - 1;
-    to_words(e, value, words);
-    for (uint32_t i = 0; i < words_in(e, t); i++) {
+    threads_to_words(e, value, words);
+    for (uint32_t i = 0; i < threads_words_in(e, t); i++) {
         V o[4] = {em_int(e, e->i32, -1), words[i], by, em_int(e, e->i32, bound)};
         words[i] = intrinsic(e, name.at, e->i32, 4, o);
     }
-    return from_words(e, t, words);
+    return threads_from_words(e, t, words);
 }
 static V shuffled_by(Kernel *k, const char *mode, V value, uint32_t by) {
     return shuffled(k, mode, value, em_int(k->e, k->e->i32, by));
@@ -139,7 +139,7 @@ static V shuffled_by(Kernel *k, const char *mode, V value, uint32_t by) {
 /* ---- shared memory for values that move between warps */
 static int64_t all_words(Kernel *k, uint32_t n, const V *values) {
     int64_t words = 0;
-    for (uint32_t i = 0; i < n; i++) words += words_in(k->e, mlirValueGetType(values[i]));
+    for (uint32_t i = 0; i < n; i++) words += threads_words_in(k->e, mlirValueGetType(values[i]));
     return words;
 }
 /* One use after the other has the same memory. */
@@ -154,8 +154,8 @@ static void store_values(Kernel *k, V scratch, V first, uint32_t apart, uint32_t
     Emit *e = k->e;
     V p = em_gep(e, scratch, first, e->i32), words[MOST_WORDS];
     for (uint32_t i = 0, at = 0; i < n; i++) {
-        to_words(e, values[i], words);
-        for (uint32_t w = 0; w < words_in(e, mlirValueGetType(values[i])); w++)
+        threads_to_words(e, values[i], words);
+        for (uint32_t w = 0; w < threads_words_in(e, mlirValueGetType(values[i])); w++)
             em_store(e, words[w], em_gep(e, p, em_i64(e, at++ * apart), e->i32), WORD / 8);
     }
 }
@@ -164,18 +164,18 @@ static void load_values(Kernel *k, V scratch, V first, uint32_t apart, uint32_t 
     V p = em_gep(e, scratch, first, e->i32), words[MOST_WORDS];
     for (uint32_t i = 0, at = 0; i < n; i++) {
         MlirType t = mlirValueGetType(values[i]);
-        for (uint32_t w = 0; w < words_in(e, t); w++)
+        for (uint32_t w = 0; w < threads_words_in(e, t); w++)
             words[w] = em_load(e, e->i32, em_gep(e, p, em_i64(e, at++ * apart), e->i32), WORD / 8);
-        values[i] = from_words(e, t, words);
+        values[i] = threads_from_words(e, t, words);
     }
 }
-static V warp_number(Kernel *k) { return em_bin(k->e, "llvm.udiv", thread_number(k), em_i64(k->e, WARP)); }
-static V lane_number(Kernel *k) { return em_bin(k->e, "llvm.urem", thread_number(k), em_i64(k->e, WARP)); }
+V thread_warp(Kernel *k) { return em_bin(k->e, "llvm.udiv", thread_number(k), em_i64(k->e, WARP)); }
+V thread_lane(Kernel *k) { return em_bin(k->e, "llvm.urem", thread_number(k), em_i64(k->e, WARP)); }
 /* One thread of each warp leaves its values for the others. */
 static void leave_values(Kernel *k, V scratch, uint32_t lane, uint32_t n, const V *values) {
     Emit *e = k->e;
-    If f = em_if(e, em_cmpi(e, "eq", lane_number(k), em_i64(e, lane)));
-    store_values(k, scratch, em_bin(e, "llvm.mul", warp_number(k), em_i64(e, all_words(k, n, values))), 1, n, values);
+    If f = em_if(e, em_cmpi(e, "eq", thread_lane(k), em_i64(e, lane)));
+    store_values(k, scratch, em_bin(e, "llvm.mul", thread_warp(k), em_i64(e, all_words(k, n, values))), 1, n, values);
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
 }
@@ -239,7 +239,7 @@ static void scan_lanes(Kernel *k, uint32_t n, V *values, uint32_t lanes, Merge *
     Emit *e = k->e;
     V x[MOST_PREFIXES];
     for (uint32_t by = 1; by < lanes; by *= 2) {
-        V first = em_cmpi(e, "ult", lane_number(k), em_i64(e, by));
+        V first = em_cmpi(e, "ult", thread_lane(k), em_i64(e, by));
         for (uint32_t i = 0; i < n; i++) x[i] = shuffled_by(k, "up", values[i], by);
         for (uint32_t i = 0; i < n; i++) {
             merge(e, user, &x[i], &values[i]);
@@ -253,54 +253,62 @@ static V before(Kernel *k, V value, V by, V none) {
     V first = em_cmpi(e, "eq", by, em_i64(e, 0)), from = em_bin(e, "llvm.sub", by, em_i64(e, 1));
     return em_select(e, first, none, shuffled(k, "idx", value, em_cast(e, "llvm.trunc", e->i32, from)));
 }
-/* What the warps have of each value, in one warp: lane i · warps + w has value i of warp w. */
-static V of_warps(Kernel *k, uint32_t n, const V *values, uint32_t warps) {
+/* What the warps before this one have, of one value for each; *all: what all have. */
+static V before_warp(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
     Emit *e = k->e;
-    int64_t words = all_words(k, 1, values);
-    uint32_t all = n * warps;
-    V scratch = scratch_of(k, all * words), value = values[0];
-    If f = em_if(e, em_cmpi(e, "eq", lane_number(k), em_i64(e, WARP - 1)));
-    store_values(k, scratch, warp_number(k), warps, n, values);
-    em_else(e, &f, 0, NULL);
-    em_if_end(e, &f, NULL, NULL);
+    uint32_t warps = k->block.group / WARP;
+    V words = em_i64(e, all_words(k, 1, &value)), scratch = scratch_of(k, warps * all_words(k, 1, &value));
+    leave_values(k, scratch, WARP - 1, 1, &value);
     threads_meet(k);
-    V lane = lane_number(k);
-    if (all < WARP) lane = em_bin(e, "llvm.intr.umin", lane, em_i64(e, all - 1));
-    V set = em_bin(e, "llvm.mul", em_bin(e, "llvm.udiv", lane, em_i64(e, warps)), em_i64(e, words * warps));
-    V from = em_bin(e, "llvm.add", set, em_bin(e, "llvm.urem", lane, em_i64(e, warps)));
-    load_values(k, scratch, from, warps, 1, &value);
+    V lane = em_bin(e, "llvm.intr.umin", thread_lane(k), em_i64(e, warps - 1));
+    load_values(k, scratch, em_bin(e, "llvm.mul", lane, words), 1, 1, &value);
     threads_meet(k);
-    return value;
-}
-/* Of one warp; `mine`: what its lanes before this one have of each value. */
-static void prefixes_of_warp(Kernel *k, uint32_t n, V *values, V *mine, Merge *merge, void *user, V *all) {
-    *all = shuffled_by(k, "idx", values[0], WARP - 1);
-    for (uint32_t i = 1; i < n; i++) {
-        V x = *all, next = shuffled_by(k, "idx", values[i], WARP - 1);
-        merge(k->e, user, &x, &mine[i]);
-        merge(k->e, user, all, &next);
-        mine[i] = x;
-    }
-    memcpy(values, mine, n * sizeof *mine);
+    scan_lanes(k, 1, &value, warps, merge, user);
+    *all = shuffled_by(k, "idx", value, warps - 1);
+    return before(k, value, thread_warp(k), none);
 }
 void threads_prefixes(Kernel *k, uint32_t n, V *values, V none, Merge *merge, void *user, V *all) {
     Emit *e = k->e;
-    uint32_t warps = k->block.group / WARP;
-    V mine[MOST_PREFIXES];
-    assert(n <= MOST_PREFIXES && n * warps <= WARP);
+    V total = {NULL};
+    assert(n <= MOST_PREFIXES);
     scan_lanes(k, n, values, WARP, merge, user);
-    for (uint32_t i = 0; i < n; i++) mine[i] = before(k, values[i], lane_number(k), none);
-    if (warps == 1) {
-        prefixes_of_warp(k, n, values, mine, merge, user, all);
-        return;
-    }
-    V total = of_warps(k, n, values, warps);
-    scan_lanes(k, 1, &total, n * warps, merge, user);
-    *all = shuffled_by(k, "idx", total, n * warps - 1);
     for (uint32_t i = 0; i < n; i++) {
-        values[i] = before(k, total, em_add(e, warp_number(k), em_i64(e, i * warps)), none);
-        merge(e, user, &values[i], &mine[i]);
+        V mine = before(k, values[i], thread_lane(k), none), x = total;
+        V next = i + 1 < n || k->block.group == WARP ? shuffled_by(k, "idx", values[i], WARP - 1) : values[i];
+        if (i) merge(e, user, &x, &mine), merge(e, user, &total, &next);
+        values[i] = i ? x : mine;
+        if (!i) total = next;
     }
+    *all = total;
+    if (k->block.group == WARP) return;
+    V x = before_warp(k, total, none, merge, user, all);
+    for (uint32_t i = 0; i < n; i++) {
+        V y = x;
+        merge(e, user, &y, &values[i]);
+        values[i] = y;
+    }
+}
+void threads_prefixes_apart(Kernel *k, uint32_t n, V *values, V none, Merge *merge, void *user, V *all) {
+    assert(n <= MOST_PREFIXES);
+    scan_lanes(k, n, values, WARP, merge, user);
+    for (uint32_t i = 0; i < n; i++) {
+        all[i] = shuffled_by(k, "idx", values[i], WARP - 1);
+        values[i] = before(k, values[i], thread_lane(k), none);
+    }
+}
+void threads_swap_chunks(Kernel *k, bool back, uint32_t n, V *values) {
+    enum { APART = WARP + 1 }; /* so that few places are in one bank */
+    Emit *e = k->e;
+    uint32_t items = k->block.threads / WARP;
+    int64_t words = all_words(k, n, values);
+    assert(k->block.chunks == WARP);
+    V scratch = scratch_of(k, items * words * APART), of_item = em_i64(e, words * APART);
+    V item = em_bin(e, "llvm.urem", thread_number(k), em_i64(e, items));
+    V own = em_add(e, em_mul(e, item, of_item), chunk_number(k));
+    V other = em_add(e, em_mul(e, thread_warp(k), of_item), thread_lane(k));
+    store_values(k, scratch, back ? other : own, APART, n, values);
+    threads_meet(k);
+    load_values(k, scratch, back ? own : other, APART, n, values);
 }
 V threads_prefix(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
     threads_prefixes(k, 1, &value, none, merge, user, all);

@@ -296,6 +296,19 @@ static uint32_t prefix_run(Plan *p, const Step *s, uint32_t most) {
 }
 /* Combining two elements takes long. */
 static bool combines_slowly(const Step *s) { return prim_combiner[s->e->prim] == P_none; }
+/* Parts of n iterations that wait for those before them: each reads what all of these leave. */
+static bool may_wait(Plan *p, const Step *s, Dim n, int64_t part, int64_t most) {
+    const Grid *g = &s->grid;
+    bool known = dim_is_const(n) && dim_is_const(g->items) && !combines_slowly(s);
+    return known && n >= 2 * part && n <= part * most && g->items > 0 && g->items <= MOST_BLOCKS / most;
+}
+static void wait_for_parts(Plan *p, Step *s, Dim n, int64_t part, uint32_t blocks) {
+    Grid *g = &s->grid;
+    divide(p, s, n, &(Parts){part, n, 1});
+    s->division.waits = g->in_turn = true, g->blocks = blocks;
+    Dim words = dim_mul(p->cx->types, g->items, (Dim)cum_part_words(p, s) * (s->columns ? s->columns : 1));
+    s->parts = buf_new(p, BUF_WORK, dim_add(p->cx->types, dim_mul(p->cx->types, words, 8), DEVICE_ALIGN));
+}
 /* Threads share the lane loop, of n iterations. */
 static void share_prefixes(Plan *p, Step *s, Dim n) {
     Grid *g = &s->grid;
@@ -308,6 +321,22 @@ static void share_prefixes(Plan *p, Step *s, Dim n) {
     s->run_turns = 1, s->run_loop = s->lane, s->runs = atom_loop(p->ix, times(p, n, s->run));
     while (s->run_turns < most && !known_below(n, (int64_t)s->run_turns * s->run * g->group + 1)) s->run_turns *= 2;
 }
+/* Registers of an element. */
+static uint32_t words_of(Plan *p, const Step *s) {
+    return (dtype_bytes(val_array(p->cx, s->e->out.at[0])->dtype) + 3) / 4;
+}
+/* Is a part what the threads of a block have in registers? */
+static bool wait_with_runs(Plan *p, Step *s, Dim n) {
+    int64_t least = (int64_t)s->grid.group * s->run_turns * s->run;
+    if (!known_from(s->grid.items, 1)) return false;
+    uint32_t longer = PREFIX_HELD / (s->run_turns * s->run * words_of(p, s));
+    while (longer > 1 && (longer > PREFIX_LONGER || !known_from(n, ENOUGH_PARTS * longer * least / s->grid.items)))
+        longer /= 2;
+    if (!longer || s->grid.group != BLOCK_THREADS || !may_wait(p, s, n, longer * least, PARTS_LEFT)) return false;
+    s->run_turns *= longer;
+    wait_for_parts(p, s, n, longer * least, 2);
+    return true;
+}
 /* A thread does whole rows, of n elements: some that are beside each other, if there are enough. */
 static void choose_prefix_rows(Plan *p, Step *s, Dim n) {
     Dim beside = loop_extent(p->ix, s->lane), all = s->grid.items;
@@ -319,6 +348,17 @@ static void choose_prefix_rows(Plan *p, Step *s, Dim n) {
     while (rows > 1 && (dim_mod(p->cx->types, beside, rows) != 0 || known_below(all, rows))) rows /= 2;
     if (rows > 1) share_columns(p, s, s->lane, rows);
 }
+/* The same with chunks of them. */
+static bool wait_with_chunks(Plan *p, Step *s, Dim n) {
+    Grid *g = &s->grid;
+    uint32_t items = BLOCK_THREADS / WARP;
+    int64_t part = (int64_t)WARP * s->terms;
+    if (!s->columns || dim_mod(p->cx->types, g->items, items) != 0 || !may_wait(p, s, n, part, COLUMN_PARTS_LEFT))
+        return false;
+    g->together = true, g->threads = BLOCK_THREADS, g->chunks = WARP;
+    wait_for_parts(p, s, n, part, 4);
+    return true;
+}
 static void decide_prefixes(Plan *p, Step *s) {
     Types *ts = p->cx->types;
     Grid *g = &s->grid;
@@ -326,22 +366,21 @@ static void decide_prefixes(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, axis);
     bool in_order = prim_in_order(s->e->prim, val_array(p->cx, s->e->out.at[0])->dtype);
     points(p, s);
-    if (s->lane == axis && !in_order && !known_below(n, SHORT_ROW + 1))
-        share_prefixes(p, s, n);
-    else
-        choose_prefix_rows(p, s, n);
-    int64_t rows = g->together ? BLOCK_ROWS : PREFIX_THREADS;
+    bool shared = s->lane == axis && !in_order && !known_below(n, SHORT_ROW + 1);
+    (shared ? share_prefixes : choose_prefix_rows)(p, s, n);
+    if (!g->together) g->threads = threads_for(g->items, WARP);
+    if (in_order || known_from(g->items, shared ? BLOCK_ROWS : PREFIX_THREADS)) return;
+    if ((shared ? wait_with_runs : wait_with_chunks)(p, s, n)) return;
     Parts by = {BLOCK_PART, BLOCK_PARTS, (Dim)s->run * s->run_turns * g->group};
-    if (!g->together) {
+    if (!shared) {
         int64_t most =
             dim_is_const(g->items) && g->items > 0 ? (PREFIX_THREADS + g->items - 1) / g->items : THREAD_PARTS;
         by = (Parts){THREAD_PART, most < THREAD_PARTS ? most : THREAD_PARTS, s->terms};
     }
-    if (!in_order && !known_from(g->items, rows) && !known_below(n, 2 * by.least)) {
-        divide(p, s, n, &by);
-        s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, (Dim)PREFIX_PART * (s->columns ? s->columns : 1)));
-    }
-    if (!g->together) g->threads = threads_for(g->items, WARP);
+    if (known_below(n, 2 * by.least)) return;
+    divide(p, s, n, &by);
+    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, (Dim)PREFIX_PART * (s->columns ? s->columns : 1)));
+    if (!shared) g->threads = threads_for(g->items, WARP);
 }
 static void decide_dot(Plan *p, Step *s) {
     dot_device_schedule(p, s);
