@@ -114,6 +114,16 @@ static void bind_chunk(Ahead *a, V first, V *inside) {
     }
     a->each = all;
 }
+/* Binds the rows of the item, or the last ones in their place; are they there? NULL: yes. */
+static V bind_rows(Kernel *k) {
+    Emit *e = k->e;
+    const Step *s = k->x.step;
+    Atom loop = s->grid.loops[s->grid.nloops - 1];
+    if (loop == s->runs) return (V){NULL};
+    V at = kernel_index(k, ix_atom(k->x.ix, loop)), n = kernel_dim(k, loop_extent(k->x.ix, s->runs));
+    kernel_bind(k, s->runs, em_least(e, at, em_sub(e, n, em_i64(e, 1))));
+    return em_less(e, at, n);
+}
 static void store_chunk(Ahead *a, const V *inside) {
     Kernel *k = a->c->k;
     uint32_t rows = cum_rows(a->c);
@@ -140,6 +150,7 @@ void cum_along_chunks(Cum *c, V lo) {
     V inside[PREFIX_HELD], base[PREFIX_ROWS], first = em_add(e, lo, em_mul(e, chunk_number(k), em_i64(e, n)));
     a.first = atom_loop(k->x.ix, dim_sub(k->x.plan->cx->types, extent, n - 1));
     kernel_enter(k);
+    V exists = bind_rows(k);
     if (rest)
         bind_chunk(&a, first, inside);
     else
@@ -150,6 +161,9 @@ void cum_along_chunks(Cum *c, V lo) {
     for (uint32_t r = 0; r < rows; r++) base[r] = a.x[a.of - rows + r];
     cum_before_chunks(c, base);
     for (uint32_t i = 0; i < a.of; i++) a.x[i] = cum_combine(c, base[i % rows], a.x[i]);
+    If f = {0};
+    if (exists.ptr) f = kernel_if(k, exists);
     store_chunk(&a, rest ? inside : NULL);
+    if (exists.ptr) kernel_if_end(k, &f);
     kernel_leave(k);
 }

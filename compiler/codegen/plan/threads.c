@@ -348,13 +348,17 @@ static void choose_prefix_rows(Plan *p, Step *s, Dim n) {
     while (rows > 1 && (dim_mod(p->cx->types, beside, rows) != 0 || known_below(all, rows))) rows /= 2;
     if (rows > 1) share_columns(p, s, s->lane, rows);
 }
-/* The same with chunks of them. */
+/* The same with chunks of them; a block has whole items of one part, the last of which may not be there. */
 static bool wait_with_chunks(Plan *p, Step *s, Dim n) {
     Grid *g = &s->grid;
     uint32_t items = BLOCK_THREADS / WARP;
     int64_t part = (int64_t)WARP * s->terms;
-    if (!s->columns || dim_mod(p->cx->types, g->items, items) != 0 || !may_wait(p, s, n, part, COLUMN_PARTS_LEFT))
-        return false;
+    if (!s->columns || !may_wait(p, s, n, part, COLUMN_PARTS_LEFT)) return false;
+    Dim runs = loop_extent(p->ix, s->runs);
+    Atom *loops = arena_new(p->arena, Atom, g->nloops);
+    memcpy(loops, g->loops, g->nloops * sizeof *loops);
+    if (runs % items) loops[g->nloops - 1] = atom_loop(p->ix, (runs + items - 1) / items * items);
+    g->loops = loops, g->items = extents(p, loops, g->nloops);
     g->together = true, g->threads = BLOCK_THREADS, g->chunks = WARP;
     wait_for_parts(p, s, n, part, 4);
     return true;
