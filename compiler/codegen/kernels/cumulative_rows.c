@@ -35,6 +35,7 @@ static void each_ahead(Ahead *a, Inside *inside) {
             s->axes = kernel_axes(k, s->run_loop, column);
             k->in_run = 1 + row;
         }
+        if (s->run) k->in_run = 1 + (c->reverse ? s->run - 1 - i : i); /* all of the row */
         kernel_substituted(k, c->axis, at, inside, a);
         s->axes = axes, k->in_run = 0;
     }

@@ -343,7 +343,12 @@ static void choose_prefix_rows(Plan *p, Step *s, Dim n) {
     uint32_t rows = 1;
     s->terms = combines_slowly(s) ? 1 : PREFIX_AHEAD;
     while (s->terms > 1 && known_below(n, s->terms)) s->terms /= 2;
-    if (s->lane == cum_axis(p, s) || combines_slowly(s)) return;
+    if (combines_slowly(s)) return;
+    if (s->lane == cum_axis(p, s)) {
+        if (s->nkept > 1 && known_below(n, SHORT_ROW + 1) && prefix_run(p, s, DEVICE_ALIGN) > 1)
+            s->terms = s->run = (uint32_t)n, s->runs = s->kept[s->nkept - 2];
+        return;
+    }
     rows = prefix_run(p, s, PREFIX_ROWS);
     while (rows > 1 && (dim_mod(p->cx->types, beside, rows) != 0 || known_below(all, rows))) rows /= 2;
     if (rows > 1) share_columns(p, s, s->lane, rows);
