@@ -13,7 +13,7 @@
 /* Which runs are there? */
 typedef enum {
     ALL_RUNS,
-    WHOLE_RUNS, /* a run is there or not: if not, the last one is read for it */
+    WHOLE_RUNS, /* a run is there or not */
     PARTS_OF_RUNS
 } Presence;
 typedef struct {
@@ -27,42 +27,33 @@ typedef struct {
 static uint32_t runs_of(const Turn *t) { return t->c->k->x.step->run_turns; }
 static V *run_at(Turn *t, uint32_t run) { return t->x + run * t->c->k->x.step->run; }
 
-/* Binds the axis to element `i`, or to the last one before `end`. */
-static V bind_element(const Cum *c, V i, V end) {
-    Kernel *k = c->k;
-    Emit *e = k->e;
-    V one = em_i64(e, 1), inside = em_less(e, i, end);
-    i = em_least(e, i, em_sub(e, end, one));
-    if (c->reverse) i = em_sub(e, em_sub(e, kernel_dim(k, loop_extent(k->x.ix, c->axis)), one), i);
-    kernel_bind(k, c->axis, i);
-    return inside;
-}
-/* Binds the number of one of the thread's runs; is it there? NULL: yes. */
-static V bind_run(const Turn *t, uint32_t run) {
+/* Is an element there? */
+static V is_there(const Turn *t, uint32_t i) {
     Kernel *k = t->c->k;
     Emit *e = k->e;
-    V number = em_add(e, t->first, em_i64(e, (int64_t)run * WARP)), inside = {NULL};
-    if (t->presence == WHOLE_RUNS) {
-        inside = em_less(e, number, t->end);
-        number = em_least(e, number, em_sub(e, t->end, em_i64(e, 1)));
-    }
-    kernel_bind(k, k->x.step->runs, number);
-    return inside;
+    uint32_t run = k->x.step->run;
+    V at = em_add(e, t->first, em_i64(e, (int64_t)(i / run) * WARP));
+    if (t->presence == PARTS_OF_RUNS) at = em_add(e, em_mul(e, at, em_i64(e, run)), em_i64(e, i % run));
+    return em_less(e, at, t->end);
 }
-/* The runs [from, to) element by element; the first one is bound. */
-static void each_element(Turn *t, uint32_t from, uint32_t to, Inside *inside) {
+/* How many are there together. */
+static uint32_t at_once(const Turn *t) {
+    const Step *s = t->c->k->x.step;
+    return t->presence == ALL_RUNS ? s->run * s->run_turns : t->presence == WHOLE_RUNS ? s->run : 1;
+}
+/* The thread's elements [from, from + n). */
+static void each_element(Turn *t, uint32_t from, uint32_t n, Inside *inside) {
     const Cum *c = t->c;
     Kernel *k = c->k;
     const Step *s = k->x.step;
     Indices *x = k->x.ix;
     Dim last = dim_sub(k->x.plan->cx->types, loop_extent(x, c->axis), 1);
-    for (uint32_t i = 0; i < (to - from) * s->run; i++) {
-        uint32_t in_run = i % s->run;
-        Dim place = (Dim)(i / s->run) * WARP * s->run + in_run;
+    for (t->at = from; t->at < from + n; t->at++) {
+        uint32_t in_run = t->at % s->run;
+        Dim place = (Dim)(t->at / s->run) * WARP * s->run + in_run;
         Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place));
         if (c->reverse) at = ix_sub(x, ix_dim(x, last), at), in_run = s->run - 1 - in_run;
-        t->at = from * s->run + i;
-        k->in_run = 1 + in_run;
+        if (t->presence != PARTS_OF_RUNS) k->in_run = 1 + in_run;
         kernel_substituted(k, c->axis, at, inside, t);
         k->in_run = 0;
     }
@@ -76,71 +67,38 @@ static void finish_element(Kernel *k, void *user) {
     cum_remember(t->c, t->x[t->at]);
     t->n = kernel_pending(k, t->all + t->at % t->of, t->of);
 }
-static void store_runs(Turn *t, uint32_t from, uint32_t to, V inside) {
-    Kernel *k = t->c->k;
-    Emit *e = k->e;
-    V exists = k->block.exists;
-    t->of = (to - from) * k->x.step->run;
-    t->all = arena_new(k->x.plan->arena, Pending, t->of * (k->x.step->stores.n + 1));
-    each_element(t, from, to, finish_element);
-    if (exists.ptr) inside = inside.ptr ? em_both(e, inside, exists) : exists;
-    If f = {0};
-    if (inside.ptr) f = kernel_if(k, inside);
-    kernel_store_all(k, t->all, t->n * t->of);
-    if (inside.ptr) kernel_if_end(k, &f);
-}
-/* An element of a run that may end before it. */
-static V bind_part(Turn *t, uint32_t i) {
-    Kernel *k = t->c->k;
-    Emit *e = k->e;
-    uint32_t run = k->x.step->run;
-    V number = em_add(e, t->first, em_i64(e, (int64_t)(i / run) * WARP));
-    return bind_element(t->c, em_add(e, em_mul(e, number, em_i64(e, run)), em_i64(e, i % run)), t->end);
-}
+/* What is not there is not read. */
 static void read_turn(Turn *t) {
     Kernel *k = t->c->k;
     Emit *e = k->e;
-    uint32_t run = k->x.step->run, n = runs_of(t) * run, step = t->presence == WHOLE_RUNS ? run : 1;
-    V none = cum_nothing(t->c), inside;
-    if (t->presence == ALL_RUNS) {
-        bind_run(t, 0);
-        each_element(t, 0, runs_of(t), read_element);
-        return;
-    }
-    for (uint32_t i = 0; i < n; i += step) {
-        kernel_enter(k);
-        if (step > 1) {
-            inside = bind_run(t, i / run);
-            each_element(t, i / run, i / run + 1, read_element);
-        } else {
-            inside = bind_part(t, i);
-            t->x[i] = cum_operand(t->c);
+    uint32_t n = at_once(t), all = runs_of(t) * k->x.step->run;
+    V none[PREFIX_HELD];
+    for (uint32_t i = 0; i < n; i++) none[i] = cum_nothing(t->c);
+    for (uint32_t i = 0; i < all; i += n) {
+        if (n == all && t->presence == ALL_RUNS) {
+            each_element(t, 0, n, read_element);
+            return;
         }
-        for (uint32_t j = 0; j < step; j++) t->x[i + j] = em_select(e, inside, t->x[i + j], none);
+        If f = kernel_if(k, is_there(t, i));
+        each_element(t, i, n, read_element);
         kernel_leave(k);
+        em_else(e, &f, n, t->x + i);
+        em_if_end(e, &f, none, t->x + i);
     }
-}
-static void store_part(Turn *t, uint32_t i) {
-    Kernel *k = t->c->k;
-    V inside = bind_part(t, i), exists = k->block.exists;
-    If f = kernel_if(k, exists.ptr ? em_both(k->e, inside, exists) : inside);
-    cum_store(t->c, t->x[i]);
-    kernel_if_end(k, &f);
 }
 static void store_turn(Turn *t) {
     Kernel *k = t->c->k;
-    uint32_t run = k->x.step->run, n = runs_of(t) * run, step = t->presence == WHOLE_RUNS ? run : 1;
-    if (t->presence == ALL_RUNS) {
-        store_runs(t, 0, runs_of(t), (V){NULL});
-        return;
-    }
-    for (uint32_t i = 0; i < n; i += step) {
-        kernel_enter(k);
-        if (step > 1)
-            store_runs(t, i / run, i / run + 1, bind_run(t, i / run));
-        else
-            store_part(t, i);
-        kernel_leave(k);
+    uint32_t all = runs_of(t) * k->x.step->run;
+    t->of = at_once(t);
+    t->all = arena_new(k->x.plan->arena, Pending, t->of * (k->x.step->stores.n + 1));
+    for (uint32_t i = 0; i < all; i += t->of) {
+        V there = k->block.exists;
+        if (t->presence != ALL_RUNS) there = there.ptr ? em_both(k->e, there, is_there(t, i)) : is_there(t, i);
+        If f = {0};
+        if (there.ptr) f = kernel_if(k, there);
+        each_element(t, i, t->of, finish_element);
+        kernel_store_all(k, t->all, t->n * t->of);
+        if (there.ptr) kernel_if_end(k, &f);
     }
 }
 
@@ -199,6 +157,7 @@ static void in_turns(Cum *c, Presence presence, V lo, V hi, V *carry, bool store
     for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
     t.first = em_add(e, em_bin(e, "llvm.udiv", em_arg(&f.scope, 0), run), first_run(k));
+    kernel_bind(k, s->runs, t.first);
     read_turn(&t);
     combine_runs(&t);
     (store ? with_prefixes : add_up)(&t, next);

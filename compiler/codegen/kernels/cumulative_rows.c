@@ -11,24 +11,24 @@
 typedef struct {
     const Cum *c;
     Atom first;         /* the first of the elements */
-    const Atom *each;   /* or each of them */
     uint32_t n, at, of; /* of each row; the one of all */
     V x[PREFIX_HELD];   /* by element, then by row */
     Pending *all;       /* by store, then as they are */
     uint32_t stores;
 } Ahead;
 uint32_t cum_rows(const Cum *c) { return c->k->x.step->columns ? c->k->x.step->columns : 1; }
-static void each_ahead(Ahead *a, Inside *inside) {
+/* The elements [from, to). */
+static void each_ahead(Ahead *a, uint32_t from, uint32_t to, Inside *inside) {
     const Cum *c = a->c;
     Kernel *k = c->k;
     Step *s = k->x.step;
     Indices *x = k->x.ix;
     Dim last = dim_sub(k->x.plan->cx->types, loop_extent(x, c->axis), 1);
     Ix *axes = s->axes;
-    for (a->at = 0; a->at < a->of; a->at++) {
+    for (a->at = from; a->at < to; a->at++) {
         uint32_t row = a->at % cum_rows(c);
         uint32_t i = a->at / cum_rows(c);
-        Ix at = a->each ? ix_atom(x, a->each[i]) : ix_add(x, ix_atom(x, a->first), ix_dim(x, i));
+        Ix at = ix_add(x, ix_atom(x, a->first), ix_dim(x, i));
         if (c->reverse) at = ix_sub(x, ix_dim(x, last), at);
         if (s->columns) {
             Ix column = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->columns), ix_dim(x, row));
@@ -77,11 +77,11 @@ static void ahead(const Cum *c, uint32_t n, V lo, V hi, V *carry, bool store) {
     for (uint32_t v = 0; v < rows * values; v++) next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(k);
     kernel_bind(k, a.first, em_arg(&f.scope, 0));
-    each_ahead(&a, read_ahead);
+    each_ahead(&a, 0, a.of, read_ahead);
     for (uint32_t r = 0; r < rows; r++) prefixes_of_row(&a, r, next + r * values);
     if (store) {
         a.all = arena_new(k->x.plan->arena, Pending, a.of * (k->x.step->stores.n + 1));
-        each_ahead(&a, finish_ahead);
+        each_ahead(&a, 0, a.of, finish_ahead);
         kernel_store_all(k, a.all, a.stores * a.of);
     }
     kernel_leave(k);
@@ -100,21 +100,6 @@ void cum_along_thread(const Cum *c, V lo, V hi, V *carry, bool store) {
 }
 
 /* ---- chunks of a part that is in the registers of a block */
-/* Binds each element, or the last one in its place; is it there? */
-static void bind_chunk(Ahead *a, V first, V *inside) {
-    Kernel *k = a->c->k;
-    Emit *e = k->e;
-    Dim extent = loop_extent(k->x.ix, a->c->axis);
-    V n = kernel_dim(k, extent), last = em_sub(e, n, em_i64(e, 1));
-    Atom *all = arena_new(k->x.plan->arena, Atom, a->n);
-    for (uint32_t i = 0; i < a->n; i++) {
-        V at = em_add(e, first, em_i64(e, i));
-        all[i] = atom_loop(k->x.ix, extent);
-        inside[i] = em_less(e, at, n);
-        kernel_bind(k, all[i], em_least(e, at, last));
-    }
-    a->each = all;
-}
 /* Binds the rows of the item, or the last ones in their place; are they there? NULL: yes. */
 static V bind_rows(Kernel *k) {
     Emit *e = k->e;
@@ -125,17 +110,33 @@ static V bind_rows(Kernel *k) {
     kernel_bind(k, s->runs, em_least(e, at, em_sub(e, n, em_i64(e, 1))));
     return em_less(e, at, n);
 }
-static void store_chunk(Ahead *a, const V *inside) {
+/* Is an element of the rows there? */
+static V is_there(const Ahead *a, V first, uint32_t i) {
+    Kernel *k = a->c->k;
+    return em_less(k->e, em_add(k->e, first, em_i64(k->e, i)), kernel_dim(k, loop_extent(k->x.ix, a->c->axis)));
+}
+static void read_chunk(Ahead *a, V first, bool rest) {
+    Kernel *k = a->c->k;
+    uint32_t rows = cum_rows(a->c);
+    V none[PREFIX_ROWS];
+    for (uint32_t r = 0; r < rows; r++) none[r] = cum_nothing(a->c);
+    if (!rest) each_ahead(a, 0, a->of, read_ahead);
+    for (uint32_t i = 0; i < a->n && rest; i++) {
+        If f = kernel_if(k, is_there(a, first, i));
+        each_ahead(a, i * rows, (i + 1) * rows, read_ahead);
+        kernel_leave(k);
+        em_else(k->e, &f, rows, a->x + i * rows);
+        em_if_end(k->e, &f, none, a->x + i * rows);
+    }
+}
+static void store_chunk(Ahead *a, V first, bool rest) {
     Kernel *k = a->c->k;
     uint32_t rows = cum_rows(a->c);
     a->all = arena_new(k->x.plan->arena, Pending, a->of * (k->x.step->stores.n + 1));
-    each_ahead(a, finish_ahead);
-    if (!inside) {
-        kernel_store_all(k, a->all, a->stores * a->of);
-        return;
-    }
-    for (uint32_t i = 0; i < a->n; i++) {
-        If f = kernel_if(k, inside[i]);
+    each_ahead(a, 0, a->of, finish_ahead);
+    if (!rest) kernel_store_all(k, a->all, a->stores * a->of);
+    for (uint32_t i = 0; i < a->n && rest; i++) {
+        If f = kernel_if(k, is_there(a, first, i));
         for (uint32_t s = 0; s < a->stores; s++) kernel_store_all(k, a->all + s * a->of + i * rows, rows);
         kernel_if_end(k, &f);
     }
@@ -146,25 +147,21 @@ void cum_along_chunks(Cum *c, V lo) {
     const Step *s = k->x.step;
     uint32_t n = s->terms, rows = cum_rows(c);
     Dim extent = loop_extent(k->x.ix, c->axis);
-    bool rest = dim_mod(k->x.plan->cx->types, extent, s->division.length) != 0;
+    bool rest = dim_mod(k->x.plan->cx->types, extent, s->division.length) != 0; /* the last part is shorter */
     Ahead a = {.c = c, .n = n, .of = n * rows};
-    V inside[PREFIX_HELD], base[PREFIX_ROWS], first = em_add(e, lo, em_mul(e, chunk_number(k), em_i64(e, n)));
-    a.first = atom_loop(k->x.ix, dim_sub(k->x.plan->cx->types, extent, n - 1));
+    V base[PREFIX_ROWS], first = em_add(e, lo, em_mul(e, chunk_number(k), em_i64(e, n)));
+    a.first = atom_loop(k->x.ix, extent);
     kernel_enter(k);
     V exists = bind_rows(k);
-    if (rest)
-        bind_chunk(&a, first, inside);
-    else
-        kernel_bind(k, a.first, first);
-    each_ahead(&a, read_ahead);
-    for (uint32_t i = 0; i < a.of && rest; i++) a.x[i] = em_select(e, inside[i / rows], a.x[i], cum_nothing(c));
+    kernel_bind(k, a.first, first);
+    read_chunk(&a, first, rest);
     for (uint32_t i = rows; i < a.of; i++) a.x[i] = cum_combine(c, a.x[i - rows], a.x[i]);
     for (uint32_t r = 0; r < rows; r++) base[r] = a.x[a.of - rows + r];
     cum_before_chunks(c, base);
     for (uint32_t i = 0; i < a.of; i++) a.x[i] = cum_combine(c, base[i % rows], a.x[i]);
     If f = {0};
     if (exists.ptr) f = kernel_if(k, exists);
-    store_chunk(&a, rest ? inside : NULL);
+    store_chunk(&a, first, rest);
     if (exists.ptr) kernel_if_end(k, &f);
     kernel_leave(k);
 }

@@ -181,13 +181,20 @@ static void leave_values(Kernel *k, V scratch, uint32_t lane, uint32_t n, const 
 }
 
 /* ---- merging */
-void threads_merge_lanes(Kernel *k, uint32_t lanes, uint32_t n, V *values, Merge *merge, void *user) {
+static void merge_lanes(Kernel *k, uint32_t from, uint32_t to, uint32_t n, V *values, Merge *merge, void *user) {
     V other[MAX_MERGED];
-    for (uint32_t distance = lanes / 2; distance; distance /= 2) {
+    for (uint32_t distance = from; distance >= to; distance /= 2) {
         for (uint32_t i = 0; i < n; i++) other[i] = shuffled_by(k, "bfly", values[i], distance);
         merge(k->e, user, values, other);
     }
 }
+void threads_merge_lanes(Kernel *k, uint32_t lanes, uint32_t n, V *values, Merge *merge, void *user) {
+    if (lanes > 1) merge_lanes(k, lanes / 2, 1, n, values, merge, user);
+}
+void threads_merge_apart(Kernel *k, uint32_t apart, uint32_t n, V *values, Merge *merge, void *user) {
+    merge_lanes(k, WARP / 2, apart, n, values, merge, user);
+}
+V threads_from_lane(Kernel *k, V value, uint32_t lane) { return shuffled_by(k, "idx", value, lane); }
 /* In order what is in shared memory: from each of `sets`, `step` words apart, the n values from word `first` on. */
 typedef struct {
     V scratch, first;

@@ -35,6 +35,10 @@ typedef void Merge(Emit *, void *user, V *x, const V *y); /* y into x */
 void threads_merge(Kernel *, uint32_t n, V *values, Merge *, void *user);
 /* The same for that many neighbouring threads, a power of two up to a warp. */
 void threads_merge_lanes(Kernel *, uint32_t lanes, uint32_t n, V *values, Merge *, void *user);
+/* The same for those as many lanes of a warp apart as this, a power of two. */
+void threads_merge_apart(Kernel *, uint32_t apart, uint32_t n, V *values, Merge *, void *user);
+/* What a lane of the warp has. */
+V threads_from_lane(Kernel *, V value, uint32_t lane);
 /* What the threads before this one have, combined in order, `none` for the first; *all: what all have. `none` is
    neutral. All threads must come here. */
 V threads_prefix(Kernel *, V value, V none, Merge *, void *user, V *all);

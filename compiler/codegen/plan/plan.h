@@ -150,7 +150,8 @@ typedef struct {
     Dim length;      /* iterations of a part */
     Dim items;       /* of the grid, in one part */
     uint32_t chunks; /* of the parts, if threads of a block have chunks of columns: Grid's when they are combined */
-    bool waits;      /* parts of prefixes: one kernel does all, in which a part waits for what those before it leave */
+    bool waits;     /* parts of prefixes: one kernel does all, in which a part waits for what those before it leave … */
+    uint32_t group; /* … or so many parts in all, for those of later groups; 0: there are no groups */
 } Division;
 /* On a device: what a thread has of a row that several threads share, if that is known and in its registers: `turns` runs
    of `run` neighbouring elements, as many apart as the group's threads have together; the last one may not exist for all
@@ -440,7 +441,7 @@ bool step_in_order(Plan *, const Step *);
 bool prim_in_order(Prim reduce, Dtype);
 /* CUM: the loop over the axis. */
 Atom cum_axis(Plan *, const Step *);
-/* On a device: words of 32 bits that a part of one row leaves. */
+/* On a device: words of 64 bits that a part of one row leaves for others. */
 uint32_t cum_part_words(Plan *, const Step *);
 /* The bytes of which a place in memory is known to be a multiple, from those of an element up to DEVICE_ALIGN. */
 uint32_t address_align(Plan *, const Buf *, Dtype, Ix address);

@@ -513,8 +513,8 @@ Atom cum_axis(Plan *p, const Step *s) {
 }
 uint32_t cum_part_words(Plan *p, const Step *s) {
     Dtype d = val_array(p->cx, s->e->out.at[0])->dtype;
-    uint32_t wide = s->e->prim == P_cumsum ? wide_values(d) : 0, words = (dtype_bytes(d) + 3) / 4;
-    return wide ? 2 * wide : words;
+    uint32_t wide = s->e->prim == P_cumsum ? wide_values(d) : 0;
+    return wide ? wide : d == DT_f64 ? 1 : (dtype_bytes(d) + 3) / 4;
 }
 uint32_t step_part_words(Plan *p, const Step *s) {
     uint32_t words = 0;

@@ -296,45 +296,52 @@ static uint32_t prefix_run(Plan *p, const Step *s, uint32_t most) {
 }
 /* Combining two elements takes long. */
 static bool combines_slowly(const Step *s) { return prim_combiner[s->e->prim] == P_none; }
-/* Parts of n iterations that wait for those before them: each reads what all of these leave. */
+/* May parts of n iterations wait for those before them? Each reads what all of these leave or, if there are more than `most`, what groups
+   of them do. */
 static bool may_wait(Plan *p, const Step *s, Dim n, int64_t part, int64_t most) {
     const Grid *g = &s->grid;
-    bool known = dim_is_const(n) && dim_is_const(g->items) && !combines_slowly(s);
-    return known && n >= 2 * part && n <= part * most && g->items > 0 && g->items <= MOST_BLOCKS / most;
+    bool known = dim_is_const(n) && dim_is_const(g->items) && g->items > 0 && !combines_slowly(s);
+    return known && n >= 2 * part && n / part < most * PARTS_GROUP && n / part < MOST_BLOCKS / g->items;
 }
-static void wait_for_parts(Plan *p, Step *s, Dim n, int64_t part, uint32_t blocks) {
+static void wait_for_parts(Plan *p, Step *s, Dim n, int64_t part, int64_t most) {
+    Types *ts = p->cx->types;
     Grid *g = &s->grid;
     divide(p, s, n, &(Parts){part, n, 1});
-    s->division.waits = g->in_turn = true, g->blocks = blocks;
-    Dim words = dim_mul(p->cx->types, g->items, (Dim)cum_part_words(p, s) * (s->columns ? s->columns : 1));
-    s->parts = buf_new(p, BUF_WORK, dim_add(p->cx->types, dim_mul(p->cx->types, words, 8), DEVICE_ALIGN));
-}
-/* Threads share the lane loop, of n iterations. */
-static void share_prefixes(Plan *p, Step *s, Dim n) {
-    Grid *g = &s->grid;
-    uint32_t most = combines_slowly(s) ? 1 : PREFIX_RUNS;
-    s->run = prefix_run(p, s, DEVICE_ALIGN);
-    if (s->run == 1) s->run = PREFIX_RUN;
-    while (most > 1 && most * s->run > PREFIX_RUN * PREFIX_RUNS) most /= 2;
-    g->together = true, g->group = threads_for(times(p, n, (Dim)most * s->run), WARP);
-    g->threads = g->group > WARP ? g->group : threads_for(dim_mul(p->cx->types, g->items, WARP), WARP);
-    s->run_turns = 1, s->run_loop = s->lane, s->runs = atom_loop(p->ix, times(p, n, s->run));
-    while (s->run_turns < most && !known_below(n, (int64_t)s->run_turns * s->run * g->group + 1)) s->run_turns *= 2;
+    s->division.waits = g->in_turn = true, s->division.group = n > most * part ? PARTS_GROUP : 0;
+    Dim items = g->items, words = cum_part_words(p, s) * (s->columns ? s->columns : 1);
+    if (s->division.group) items += (n / part / PARTS_GROUP + 1) * s->division.items;
+    s->parts = buf_new(p, BUF_WORK, dim_add(ts, dim_mul(ts, items, 8 * words), DEVICE_ALIGN));
 }
 /* Registers of an element. */
 static uint32_t words_of(Plan *p, const Step *s) {
     return (dtype_bytes(val_array(p->cx, s->e->out.at[0])->dtype) + 3) / 4;
 }
+/* Threads share the lane loop, of n iterations. */
+static void share_prefixes(Plan *p, Step *s, Dim n) {
+    Grid *g = &s->grid;
+    bool begins = s->nkept == 1 && !param_bool(s->e, K_reverse); /* the only row, where its array does */
+    s->run = prefix_run(p, s, DEVICE_ALIGN);
+    while (s->run > 1 && !begins && dim_mod(p->cx->types, n, s->run) != 0) s->run /= 2;
+    if (s->run == 1 && combines_slowly(s)) s->run = PREFIX_RUN;
+    uint32_t most = combines_slowly(s) ? 1 : PREFIX_TURN / s->run;
+    g->together = true, g->group = threads_for(times(p, n, (Dim)most * s->run), WARP);
+    g->threads = g->group > WARP ? g->group : threads_for(dim_mul(p->cx->types, g->items, WARP), WARP);
+    s->run_turns = 1, s->run_loop = s->lane, s->runs = atom_loop(p->ix, times(p, n, s->run));
+    while (s->run_turns < most && !known_below(n, (int64_t)s->run_turns * s->run * g->group + 1)) s->run_turns *= 2;
+    if (g->group == BLOCK_THREADS && s->run_turns * (s->run + 1) * words_of(p, s) <= PREFIX_FEW) g->blocks = 4;
+}
 /* Is a part what the threads of a block have in registers? */
 static bool wait_with_runs(Plan *p, Step *s, Dim n) {
     int64_t least = (int64_t)s->grid.group * s->run_turns * s->run;
     if (!known_from(s->grid.items, 1)) return false;
-    uint32_t longer = PREFIX_HELD / (s->run_turns * s->run * words_of(p, s));
-    while (longer > 1 && (longer > PREFIX_LONGER || !known_from(n, ENOUGH_PARTS * longer * least / s->grid.items)))
+    uint32_t longer = PREFIX_LONGER, words = s->run_turns * (s->run + 1) * words_of(p, s);
+    while (longer > 1 && (longer * words > PREFIX_WORDS || longer * s->run_turns > MOST_RUNS ||
+                          !known_from(n, ENOUGH_PARTS * longer * least / s->grid.items)))
         longer /= 2;
-    if (!longer || s->grid.group != BLOCK_THREADS || !may_wait(p, s, n, longer * least, PARTS_LEFT)) return false;
+    if (s->grid.group != BLOCK_THREADS || !may_wait(p, s, n, longer * least, PARTS_LEFT)) return false;
     s->run_turns *= longer;
-    wait_for_parts(p, s, n, longer * least, 2);
+    wait_for_parts(p, s, n, longer * least, PARTS_LEFT);
+    s->grid.blocks = 2 * longer * words > PREFIX_WORDS ? 2 : 4;
     return true;
 }
 /* A thread does whole rows, of n elements: some that are beside each other, if there are enough. */
@@ -357,7 +364,9 @@ static void choose_prefix_rows(Plan *p, Step *s, Dim n) {
 static bool wait_with_chunks(Plan *p, Step *s, Dim n) {
     Grid *g = &s->grid;
     uint32_t items = BLOCK_THREADS / WARP;
-    int64_t part = (int64_t)WARP * s->terms;
+    bool many =
+        s->columns && known_from(g->items, 1) && known_from(n, ENOUGH_PARTS * 2 * WARP * s->terms * items / g->items);
+    int64_t part = (int64_t)WARP * s->terms * (many ? 2 : 1);
     if (!s->columns || !may_wait(p, s, n, part, COLUMN_PARTS_LEFT)) return false;
     Dim runs = loop_extent(p->ix, s->runs);
     Atom *loops = arena_new(p->arena, Atom, g->nloops);
@@ -365,7 +374,8 @@ static bool wait_with_chunks(Plan *p, Step *s, Dim n) {
     if (runs % items) loops[g->nloops - 1] = atom_loop(p->ix, (runs + items - 1) / items * items);
     g->loops = loops, g->items = extents(p, loops, g->nloops);
     g->together = true, g->threads = BLOCK_THREADS, g->chunks = WARP;
-    wait_for_parts(p, s, n, part, 4);
+    wait_for_parts(p, s, n, part, COLUMN_PARTS_LEFT);
+    s->terms *= many ? 2 : 1, g->blocks = many ? 2 : 3;
     return true;
 }
 static void decide_prefixes(Plan *p, Step *s) {
