@@ -341,7 +341,7 @@ static bool wait_with_runs(Plan *p, Step *s, Dim n) {
     if (s->grid.group != BLOCK_THREADS || !may_wait(p, s, n, longer * least, PARTS_LEFT)) return false;
     s->run_turns *= longer;
     wait_for_parts(p, s, n, longer * least, PARTS_LEFT);
-    s->grid.blocks = 2 * longer * words > PREFIX_WORDS ? 2 : 4;
+    s->grid.blocks = 2 * longer * words > PREFIX_WORDS ? 2 : longer * words > PREFIX_FEW ? 3 : 4;
     return true;
 }
 /* A thread does whole rows, of n elements: some that are beside each other, if there are enough. */
