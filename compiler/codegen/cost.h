@@ -248,21 +248,22 @@ enum {
     WINDOW_TERMS = 64,     /* the most of neighbouring windows that a thread adds up */
     SCAN_TURNS = 16,       /* of a program's loop that are done at once, … */
     SCAN_READS = 32,       /* … with what they read first: 1000 turns of 65536 threads in 140 us, not 450 */
-    PREFIX_TURN = 16,      /* elements of a row that a thread has at a time if it shares the row … */
-    PREFIX_RUN = 4,   /* … of which so many are neighbours if accesses are not wide and combining them takes long */
-    PREFIX_ROWS = 4,  /* a thread's own rows, so many side by side, … */
-    PREFIX_AHEAD = 8, /* … of each of which it reads so many elements at once; */
-    PREFIX_THREADS = 1 << 16, /* so many threads are enough for that */
-    PREFIX_HELD = 64,         /* elements of which no thread has more */
+    PREFIX_TURN = 16,      /* elements of a row that a thread has at a time where threads share it, … */
+    PREFIX_RUN = 4,        /* … of which so many are neighbours if accesses are not wide and combining takes long */
+    PREFIX_ROWS = 4,       /* rows of a thread that lie beside each other, … */
+    PREFIX_AHEAD = 8,      /* … of each of which it reads so many elements at once; … */
+    PREFIX_THREADS = 1 << 16, /* … as many threads are enough for that */
+    PREFIX_HELD = 64,         /* elements of which no thread has more: */
+    PREFIX_FEW = 32,          /* words of them and of what is before runs for which 64 registers are enough, … */
+    PREFIX_WORDS = 80,        /* … and 128 */
     PREFIX_LONGER = 4,        /* times a turn is a part that stays in registers, … */
-    PREFIX_FEW = 32,          /* words of a turn, with what is before its runs, for which 64 registers are enough */
-    PREFIX_WORDS = 80,        /* … where it takes so many of 128 with what is before its runs, … */
-    MOST_RUNS = 16,
-    ENOUGH_PARTS = 264,      /* … if there are still so many parts: two blocks for each multiprocessor; */
-    PARTS_LEFT = 8192,       /* each part reads what all before it leave or, with more of them, … */
-    COLUMN_PARTS_LEFT = 128, /* … or of columns, whose parts are shorter, … */
-    PARTS_GROUP = 64,        /* … what groups of so many leave */
-    PREFIX_PART = 16         /* bytes of what a part of prefixes leaves */
+    MOST_RUNS = 16,           /* … of no more runs, … */
+    ENOUGH_PARTS = 264,       /* … if there are still so many parts: two blocks for each multiprocessor */
+    PARTS_LEFT = 8192,        /* parts of which each reads what all before it leave; of more … */
+    COLUMN_PARTS_LEFT = 128,  /* … or of columns, whose parts are shorter, … */
+    PARTS_GROUP = 64,         /* … what groups of so many leave, … */
+    MOST_GROUPS = 4,          /* … for so many times as many groups as parts */
+    PREFIX_PART = 16          /* bytes of what a part of prefixes leaves */
 };
 /* Sums of terms that lie beside those of other sums: columns. */
 enum {

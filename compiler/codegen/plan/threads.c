@@ -296,12 +296,12 @@ static uint32_t prefix_run(Plan *p, const Step *s, uint32_t most) {
 }
 /* Combining two elements takes long. */
 static bool combines_slowly(const Step *s) { return prim_combiner[s->e->prim] == P_none; }
-/* May parts of n iterations wait for those before them? Each reads what all of these leave or, if there are more than `most`, what groups
-   of them do. */
+/* May parts of n iterations wait for those before them? Each reads what all of these leave or, if there are more than `most`,
+   what groups of them do. */
 static bool may_wait(Plan *p, const Step *s, Dim n, int64_t part, int64_t most) {
     const Grid *g = &s->grid;
     bool known = dim_is_const(n) && dim_is_const(g->items) && g->items > 0 && !combines_slowly(s);
-    return known && n >= 2 * part && n / part < most * PARTS_GROUP && n / part < MOST_BLOCKS / g->items;
+    return known && n >= 2 * part && n / part < MOST_GROUPS * most * PARTS_GROUP && n / part < MOST_BLOCKS / g->items;
 }
 static void wait_for_parts(Plan *p, Step *s, Dim n, int64_t part, int64_t most) {
     Types *ts = p->cx->types;
