@@ -274,8 +274,24 @@ enum {
     TERMS_HELD = 16,       /* … of all its sums no more than so many, for which 64 registers are enough, … */
     TERMS_COST = 160,      /* … and the most that it does for them */
     WINDOW_TERMS = 64,     /* the most of neighbouring windows that a thread adds up */
-    PREFIX_ITEMS = 4,      /* neighbouring elements that a thread of a block has at a time */
-    PREFIX_PART = 16       /* of what a part of prefixes leaves */
+    SCAN_TURNS = 16,       /* of a program's loop that are done at once, … */
+    SCAN_READS = 32,       /* … with what they read first: 1000 turns of 65536 threads in 140 us, not 450 */
+    PREFIX_TURN = 16,      /* elements of a row that a thread has at a time where threads share it, … */
+    PREFIX_RUN = 4,        /* … of which so many are neighbours if accesses are not wide and combining takes long */
+    PREFIX_ROWS = 4,       /* rows of a thread that lie beside each other, … */
+    PREFIX_AHEAD = 8,      /* … of each of which it reads so many elements at once; … */
+    PREFIX_THREADS = 1 << 16, /* … as many threads are enough for that */
+    PREFIX_HELD = 64,         /* elements of which no thread has more: */
+    PREFIX_FEW = 32,          /* words of them and of what is before runs for which 64 registers are enough, … */
+    PREFIX_WORDS = 80,        /* … and 128 */
+    PREFIX_LONGER = 4,        /* times a turn is a part that stays in registers, … */
+    MOST_RUNS = 16,           /* … of no more runs, … */
+    ENOUGH_PARTS = 264,       /* … if there are still so many parts: two blocks for each multiprocessor */
+    PARTS_LEFT = 8192,        /* parts of which each reads what all before it leave; of more … */
+    COLUMN_PARTS_LEFT = 128,  /* … or of columns, whose parts are shorter, … */
+    PARTS_GROUP = 64,         /* … what groups of so many leave, … */
+    MOST_GROUPS = 4,          /* … for so many times as many groups as parts */
+    PREFIX_PART = 16          /* bytes of what a part of prefixes leaves */
 };
 /* Sums of terms that lie beside those of other sums: columns. */
 enum {
@@ -293,11 +309,10 @@ enum {
     BLOCK_PARTS = 1024,
     COLUMN_PART = 512,
     COLUMN_PARTS = 512,
-    COLUMN_BLOCKS = 1024,       /* enough for 132 multiprocessors: each has 4 at once, of 64 registers a thread */
-    COLUMN_SHORTER = 4,         /* parts may be so much shorter for them */
-    MOST_THREAD_ROWS = 1 << 15, /* … or a thread */
-    THREAD_PART = 64,
-    THREAD_PARTS = 128
+    COLUMN_BLOCKS = 1024, /* enough for 132 multiprocessors: each has 4 at once, of 64 registers a thread */
+    COLUMN_SHORTER = 4,   /* parts may be so much shorter for them */
+    THREAD_PART = 64,     /* … or a thread, of fewer rows than PREFIX_THREADS */
+    THREAD_PARTS = 512
 };
 
 /* ---- programs of stdlib/ */

@@ -163,6 +163,14 @@ static void claim(Host *h, Step *s) {
     em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
     launch(h, s, device_claim, &s->claims.grid);
 }
+/* Nothing has been left by parts. */
+static void clear_parts(Host *h, Step *s) {
+    enum { WORD = 8 };
+    Emit *e = h->e;
+    V words = frame_dim(&h->frame, dim_floordiv(h->plan->cx->types, s->parts->bytes, WORD));
+    V args[5] = {h->frame.heap, frame_buffer(&h->frame, s->parts), em_i64(e, 0), em_i64(e, WORD), words};
+    em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
+}
 /* Merges runs of keys, twice as long each time. */
 static void merge(Host *h, Step *s, Sort *so) {
     enum { RUN, FROM, MOST = FROM + 4 };
@@ -250,7 +258,10 @@ void launch_device(Host *h, Step *s) {
     if (s->sort && !s->sort->given) sort(h, s);
     if (s->sort && s->sort->parts) launch(h, s, device_parts, &s->sort->part_grid);
     if (s->kind == STEP_SORT) return;
-    if (first) launch(h, s, first, &g);
+    if (s->division.waits)
+        clear_parts(h, s);
+    else if (first)
+        launch(h, s, first, &g);
     launch(h, s, m->kernels[s->kind], &s->grid);
     g.items = s->division.items;
     if (g.nloops) g.loops++, g.nloops--;

@@ -143,6 +143,7 @@ typedef struct {
     uint32_t blocks;  /* that a multiprocessor has registers for; 0: any number */
     bool once;        /* there is a block for each item, … */
     uint32_t cluster; /* … or a cluster of so many, whose threads are the group; 0: a block */
+    bool in_turn;     /* blocks do items in the order in which they begin, as one waits for those before it */
 } Grid;
 /* On a device: a long loop in parts, which are items of the grid. */
 typedef struct {
@@ -150,6 +151,8 @@ typedef struct {
     Dim length;      /* iterations of a part */
     Dim items;       /* of the grid, in one part */
     uint32_t chunks; /* of the parts, if threads of a block have chunks of columns: Grid's when they are combined */
+    bool waits;     /* parts of prefixes: one kernel does all, in which a part waits for what those before it leave … */
+    uint32_t group; /* … or so many parts in all, for those of later groups; 0: there are no groups */
 } Division;
 /* An array that reductions read along a row: where its elements are. */
 typedef struct {
@@ -473,6 +476,8 @@ bool step_in_order(Plan *, const Step *);
 bool prim_in_order(Prim reduce, Dtype);
 /* CUM: the loop over the axis. */
 Atom cum_axis(Plan *, const Step *);
+/* On a device: words of 64 bits that a part of one row leaves for others. */
+uint32_t cum_part_words(Plan *, const Step *);
 /* The bytes of which a place in memory is known to be a multiple, from those of an element up to DEVICE_ALIGN. */
 uint32_t address_align(Plan *, const Buf *, Dtype, Ix address);
 /* Makes sure that v is in memory; returns its buffer. */
