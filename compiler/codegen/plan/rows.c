@@ -137,6 +137,7 @@ static void halve(const Row *r, HeldRow *h, Dim n, Dim rows, uint32_t *most) {
     if (few && few < *most && have(r, n, blocks, few, room)) *most = few;
     h->group = HELD_TWICE * blocks, h->cluster = blocks > 1 ? blocks : 0;
 }
+enum { ADDRESS_WORDS = 2 };
 void rows_decide(Plan *p, Step *s) {
     Row r = {.p = p, .step = s};
     HeldRow *h = &s->held;
@@ -145,9 +146,10 @@ void rows_decide(Plan *p, Step *s) {
     if (!dim_is_const(n) || !rows_read_again(s)) return;
     for (uint32_t i = 0; i < s->nkept; i++) rows = dim_mul(p->cx->types, rows, loop_extent(p->ix, s->kept[i]));
     step_places(p, s, true, add, &r);
-    uint32_t most = HELD_WORDS / (r.words ? r.words : 1), cheap = HELD_COST / (s->cost ? s->cost : 1);
+    uint32_t words = r.words ? r.words : 1, most = HELD_WORDS / words, cheap = HELD_COST / (s->cost ? s->cost : 1);
     if (cheap < most) most = cheap;
     uint32_t run = run_of(&r, loop_extent(p->ix, s->lane), most);
+    if (s->nred > 1) most = most * run * words / (run * words + ADDRESS_WORDS); /* its address is kept too */
     most = most / run * run;
     r.clusters = p->target->device->clusters && dim_is_const(rows) && rows > 0 && rows <= MOST_BLOCKS / HELD_CLUSTER;
     if (!most) return;
