@@ -12,7 +12,7 @@ typedef struct {
     Plan *p;
     const Step *step;
     Neighbours lanes;
-    uint32_t words; /* of what reductions read of an element: it is kept */
+    uint32_t words, read; /* of what reductions read of an element: it is kept; its bytes in memory */
     RowArray near[ROW_ARRAYS];
     uint32_t nnear, bytes; /* bytes: of an element in all of these */
     bool far;              /* reductions read more than these */
@@ -41,7 +41,7 @@ static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
     Row *r = user;
     neighbours_add(r->p, r->step, &r->lanes, b, d, address);
     if (kind > PLACE_GUARDED || !ix_uses(r->p->ix, address, r->step->lane)) return;
-    r->words += (dtype_bytes(d) + 3) / 4;
+    r->words += (dtype_bytes(d) + 3) / 4, r->read += dtype_bytes(d);
     add_term(r, kind, b, d, address);
 }
 bool rows_read_again(const Step *s) {
@@ -56,9 +56,13 @@ static uint32_t run_of(const Row *r, Dim n, uint32_t most) {
     while (run > 1 && (run > most || n % run != 0)) run /= 2;
     return run ? run : 1;
 }
-/* The threads for a row, of which each has at most `most` elements in registers. */
-static uint32_t group_of(Dim n, uint32_t most, bool many) {
-    uint32_t group = LEAST_GROUP, each = many && most > HELD_EACH ? most / 2 : most < ROW_ITEMS ? most : ROW_ITEMS;
+/* The threads for a row, of which each has at most `most` elements in registers: if there are many rows half of them, but as
+   many bytes of narrow ones: a layer norm of 4096 bf16 in 134 us, not 140. */
+static uint32_t group_of(const Row *r, Dim n, uint32_t most, bool many) {
+    uint32_t group = LEAST_GROUP, each = most < ROW_ITEMS ? most : ROW_ITEMS;
+    if (many && most > HELD_EACH)
+        each
+            = 4 * r->words >= 2 * r->read ? most : most / 2;
     while (group < WARP && (Dim)group * ROW_ITEMS < n) group *= 2;
     if (many && n <= (Dim)WARP * most) return group;
     while (group < HELD_THREADS && (Dim)group * each < n) group *= 2;
@@ -157,7 +161,7 @@ void rows_decide(Plan *p, Step *s) {
     h->run = run;
     h->first = atom_loop(p->ix, n / run);
     h->last = atom_loop(p->ix, n / run);
-    h->group = group_of(n, most, !dim_is_const(rows) || rows >= LEAST_WARP_ROWS);
+    h->group = group_of(&r, n, most, !dim_is_const(rows) || rows >= LEAST_WARP_ROWS);
     bool costly = s->cost > AGAIN_COST; /* to compute again */
     r.near_by = !costly && copied(&r);
     if (h->group > HELD_TWICE) halve(&r, h, n, rows, &most);
