@@ -1,6 +1,6 @@
-#include "rows.h"
 #include "../plan/rows.h"
 #include "../cost.h"
+#include "rows.h"
 #include "threads.h"
 #include <mlir-c/Dialect/LLVM.h>
 
