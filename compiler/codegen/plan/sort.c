@@ -44,8 +44,12 @@ static void plan_digits(Plan *p, Sort *so, Span span) {
     enum { DIGITS = 1 << SORT_DIGIT };
     Types *ts = p->cx->types;
     Dim n = dim_mul(ts, so->rows, DIGITS), tiles = sort_tiles(p, so);
-    bool few = dim_is_const(tiles) && tiles <= WARP * SORT_TILES;
-    so->digits = (Grid){.items = n, .threads = BLOCK_THREADS, .group = few ? WARP : BLOCK_THREADS, .together = true};
+    bool few = dim_is_const(tiles) && tiles <= SORT_TILES;
+    uint32_t threads = few ? BLOCK_THREADS : COUNTING_THREADS;
+    so->digits = (Grid){.items = dim_mul(ts, so->rows, DIGITS * dtype_bytes(DT_u32) / SECTOR_BYTES),
+                        .threads = threads,
+                        .group = threads,
+                        .together = true};
     so->counts = buf_new(p, BUF_WORK, dim_mul(ts, dim_mul(ts, n, tiles), dtype_bytes(DT_u32)));
     so->sums = buf_new(p, BUF_WORK, dim_mul(ts, n, dtype_bytes(DT_u32)));
     so->shift = val_new(p->cx, type_of(ts, DT_i64, 0, NULL), span);
@@ -70,6 +74,17 @@ static void check_length(Plan *p, Dim n, const Eqn *e) {
          (long long)n);
     p->failed = true;
 }
+/* Elements of a thread. */
+static uint32_t each_of(const Sort *so) {
+    bool words = so->alone && dtype_bytes(so->key) <= dtype_bytes(DT_u32);
+    if (so->tile > SORT_TILE) return SORT_EACH_LONG;
+    return words && so->inside ? SORT_EACH_ALONE : SORT_EACH;
+}
+/* Long rows of short keys alone: larger tiles, whose digits are more neighbours. */
+static bool has_large_tiles(const Sort *so) {
+    bool words = so->alone && dtype_bytes(so->key) <= dtype_bytes(DT_u32);
+    return words && so->by_digits && dim_is_const(so->n) && so->n >= SORT_LONG;
+}
 Sort *sort_new(Plan *p, Dim rows, Dim n, uint32_t bits, SortGives gives, const Eqn *e) {
     Types *ts = p->cx->types;
     Sort *so = arena_new(p->arena, Sort, 1);
@@ -77,6 +92,7 @@ Sort *sort_new(Plan *p, Dim rows, Dim n, uint32_t bits, SortGives gives, const E
     so->kept = gives != SORT_PLACES, so->alone = gives == SORT_KEYS;
     so->passes = (bits + SORT_DIGIT - 1) / SORT_DIGIT;
     so->by_digits = by_digits_from(so);
+    if (has_large_tiles(so)) so->tile = SORT_TILE / SORT_EACH * SORT_EACH_LONG;
     check_length(p, n, e);
     Dim all = dim_mul(ts, rows, n);
     so->inside = prim_lower[e->prim] == LOWER_SORT && dim_is_const(n) && n <= so->tile;
@@ -117,11 +133,6 @@ void plan_sort(Plan *p, Body *b, const Eqn *e) {
 }
 bool sort_takes_members(const Step *s) {
     return s->kind == STEP_LOOPS || s->kind == STEP_DOT || (s->kind == STEP_SORT && s->sort->inside);
-}
-/* Elements of a thread. */
-static uint32_t each_of(const Sort *so) {
-    bool words = so->inside && so->alone && dtype_bytes(so->key) <= dtype_bytes(DT_u32);
-    return words ? SORT_EACH_ALONE : SORT_EACH;
 }
 void sort_decide(Plan *p, Sort *so, const Atom *loops, uint32_t n) {
     Types *ts = p->cx->types;
