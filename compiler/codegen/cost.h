@@ -62,6 +62,7 @@ enum {
     SORT_EACH = 8,           /* elements of a thread; keys of at most 32 bits alone: … */
     SORT_EACH_ALONE = 32,    /* … if rows are tiles, so that a warp sorts 1024, … */
     SORT_THREADS = 1024,     /* … of at most 64 registers for each of so many threads of a multiprocessor, … */
+    SORT_SHORT_ROWS = 128,   /* threads of a block with several short rows */
     SORT_EACH_LONG = 16,     /* … or by digits, in larger tiles, … */
     SORT_LONG = 1 << 22,     /* … of rows that are as long */
     SORT_DIGIT = 8,          /* bits of the keys by which a pass sorts long rows */
