@@ -1,5 +1,6 @@
 #include "emit.h"
 #include <math.h>
+#include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
 /* Element types without registers. Floats of 16 bits and less are f32 in registers, rounded after each operation;
@@ -107,25 +108,26 @@ static V to_f16(Emit *e, V r) {
     return em_cast(e, "llvm.bitcast", f16, em_cast(e, "llvm.trunc", i16, encode(&t, r)));
 }
 
-/* ---- bf16: the high half of f32 */
+/* ---- bf16: the high half of f32. Devices have instructions, of which LLVM makes operations on bf16 itself where an
+   operation on f32 is exact enough to be rounded once more. */
+static MlirType bf16(Emit *e, uint32_t w) { return em_vec(e, mlirBF16TypeGet(e->mlir), w); }
 static V from_bf16(Emit *e, V m) {
     Format t = format_of(e, DT_bf16, m);
+    uint32_t w = em_width(m);
+    if (e->target->device) return em_cast(e, "llvm.fpext", t.f32, em_cast(e, "llvm.bitcast", bf16(e, w), m));
     return float_of(&t, op(&t, "llvm.shl", em_cast(e, "llvm.zext", t.i32, m), 16));
 }
 static V to_bf16(Emit *e, V r) {
     Format t = format_of(e, DT_bf16, r);
-    V high = op(&t, "llvm.lshr", bits_of(&t, r), 16);
-    return em_cast(e, "llvm.trunc", em_vec(e, e->i16, em_width(r)), high);
+    uint32_t w = em_width(r);
+    MlirType i16 = em_vec(e, e->i16, w);
+    if (e->target->device) return em_cast(e, "llvm.bitcast", i16, em_cast(e, "llvm.fptrunc", bf16(e, w), r));
+    return em_cast(e, "llvm.trunc", i16, op(&t, "llvm.lshr", bits_of(&t, r), 16));
 }
-/* Round to nearest even at bit 16: add 0x7fff and the lowest kept bit; NaN stays a (quiet) NaN. Devices have an
-   instruction for it. */
+/* Round to nearest even at bit 16: add 0x7fff and the lowest kept bit; NaN stays a (quiet) NaN. */
 static V round_bf16(Emit *e, V x) {
     Format t = format_of(e, DT_bf16, x);
-    uint32_t w = em_width(x);
-    if (e->target->device) {
-        V rounded = em_cast(e, "llvm.fptrunc", em_vec(e, mlirBF16TypeGet(e->mlir), w), x);
-        return from_bf16(e, em_cast(e, "llvm.bitcast", em_vec(e, e->i16, w), rounded));
-    }
+    if (e->target->device) return em_cast(e, "llvm.fpext", t.f32, em_cast(e, "llvm.fptrunc", bf16(e, em_width(x)), x));
     V bits = bits_of(&t, x);
     V odd = op(&t, "llvm.and", op(&t, "llvm.lshr", bits, 16), 1);
     V up = em_bin(e, "llvm.add", bits, op(&t, "llvm.add", odd, 0x7fff));

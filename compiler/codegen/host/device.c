@@ -3,7 +3,7 @@
 #include "../../../runtime/cuda.h"
 #include "../../options.h"
 #include "../cost.h"
-#include "../plan/dot.h"
+#include "../plan/attention.h"
 #include "../plan/guard.h"
 #include "../kernels/grid.h"
 #include "../kernels/threads.h"
@@ -47,8 +47,13 @@ static void make_kernel(Emit *e, MlirOperation fn, uint32_t words, bool maps, co
     MlirAttribute args = named(e, 2, by_value);
     MlirAttribute threads[2] = {text_attr(e, S("nvvm.reqntid")), text_attr(e, str_format(e->arena, "%u", g->threads))};
     MlirAttribute blocks[2] = {text_attr(e, S("nvvm.minctasm")), text_attr(e, str_format(e->arena, "%u", g->blocks))};
-    MlirAttribute bounds[2] = {mlirArrayAttrGet(e->mlir, 2, threads), mlirArrayAttrGet(e->mlir, 2, blocks)};
-    MlirAttribute passed = mlirArrayAttrGet(e->mlir, g->blocks ? 2 : 1, bounds);
+    MlirAttribute cluster[2] = {text_attr(e, S("nvvm.cluster_dim")),
+                                text_attr(e, str_format(e->arena, "%u", g->cluster))};
+    MlirAttribute bounds[3] = {mlirArrayAttrGet(e->mlir, 2, threads)};
+    uint32_t n = 1;
+    if (g->blocks) bounds[n++] = mlirArrayAttrGet(e->mlir, 2, blocks);
+    if (g->cluster) bounds[n++] = mlirArrayAttrGet(e->mlir, 2, cluster);
+    MlirAttribute passed = mlirArrayAttrGet(e->mlir, n, bounds);
     mlirOperationSetAttributeByName(fn, ref("CConv"), mlirLLVMCConvAttrGet(e->mlir, MlirLLVMCConvPTX_Kernel));
     mlirOperationSetAttributeByName(fn, ref("linkage"), mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal));
     mlirOperationSetAttributeByName(fn, ref("arg_attrs"), mlirArrayAttrGet(e->mlir, 1, &args));
@@ -117,8 +122,10 @@ static uint32_t written(Host *h, Step *s, KernelRule *rule, const Grid *g, Frame
     s->symbol = e->launched.at[number].name;
     return number;
 }
-/* The map of an operand of a product; `axes`: room for them. */
+/* The map of an operand of a product; `axes`: room for them. Attention: of the columns of its first, and of its second
+   product. */
 static void pass_map(Host *h, const DeviceDot *d, uint32_t side, V map, V axes) {
+    if (d->held) d = side ? d : d->attention->dot, side = 1;
     Emit *e = h->e;
     const DotBox *b = &d->side[side].box;
     for (uint32_t i = 0; i < b->rank; i++) {
@@ -155,6 +162,14 @@ static void claim(Host *h, Step *s) {
                  frame_dim(&h->frame, s->claims.places)};
     em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
     launch(h, s, device_claim, &s->claims.grid);
+}
+/* Nothing has been left by parts. */
+static void clear_parts(Host *h, Step *s) {
+    enum { WORD = 8 };
+    Emit *e = h->e;
+    V words = frame_dim(&h->frame, dim_floordiv(h->plan->cx->types, s->parts->bytes, WORD));
+    V args[5] = {h->frame.heap, frame_buffer(&h->frame, s->parts), em_i64(e, 0), em_i64(e, WORD), words};
+    em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
 }
 /* Merges runs of keys, twice as long each time. */
 static void merge(Host *h, Step *s, Sort *so) {
@@ -243,7 +258,10 @@ void launch_device(Host *h, Step *s) {
     if (s->sort && !s->sort->given) sort(h, s);
     if (s->sort && s->sort->parts) launch(h, s, device_parts, &s->sort->part_grid);
     if (s->kind == STEP_SORT) return;
-    if (first) launch(h, s, first, &g);
+    if (s->division.waits)
+        clear_parts(h, s);
+    else if (first)
+        launch(h, s, first, &g);
     launch(h, s, m->kernels[s->kind], &s->grid);
     g.items = s->division.items;
     if (g.nloops) g.loops++, g.nloops--;

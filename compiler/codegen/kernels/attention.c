@@ -1,6 +1,5 @@
-#include "../plan/attention.h"
+#include "attention.h"
 #include "../cost.h"
-#include "dot_device.h"
 #include "gemm.h"
 #include "grid.h"
 #include "point.h"
@@ -18,27 +17,9 @@
    A row whose scores so far are all −∞ has weights 0. If that is so in the end, its result is what the formula gives for
    one such score. */
 
-enum { ROWS_AT_ONCE = MMA_SHORT, ROW_THREADS = TILE_THREADS / ROWS_AT_ONCE, MOST_PASSES = 2, AT_ONCE = 4 };
-/* What a thread carries from tile to tile: the maxima and the sums, f64, of its rows; its sums of the second product. */
-typedef struct {
-    V max[MOST_PASSES], sum[MOST_PASSES], result[TILE_SUMS];
-} State;
-typedef struct {
-    Kernel *k;
-    Emit *e;
-    const Attention *a;
-    AttentionIndex at;
-    Product first, second;
-    Product scores;         /* the first, whose sums are at `shared` */
-    V factors;              /* f32, for each row of the tile */
-    uint32_t passes, nsums; /* rows of a thread; sums of the second product */
-    uint32_t keys;          /* of a tile */
-    V from;                 /* the first key of the tile */
-    V member;               /* which of the threads of a row */
-} Attend;
-
+enum { ROWS_AT_ONCE = MMA_SHORT, ROW_THREADS = TILE_THREADS / ROWS_AT_ONCE, AT_ONCE = 4 };
 /* ---- terms in shared memory */
-static void bring(const Attend *t, const Product *p, uint32_t side, V from) {
+void bring(const Attend *t, const Product *p, uint32_t side, V from) {
     For f = em_for(t->e, em_i64(t->e, 0), em_i64(t->e, p->dot->tile.turns), em_i64(t->e, 1), 0, NULL);
     kernel_enter(t->k);
     stage_side(p, side, em_add(p->e, from, em_arg(&f.scope, 0)));
@@ -53,13 +34,14 @@ static void bring_keys(const Attend *t, V from) {
 static bool asynchronous(const Attend *t) {
     return stage_asynchronous(&t->first, 0) || stage_asynchronous(&t->first, 1) || stage_asynchronous(&t->second, 1);
 }
-static void commit(const Attend *t) {
+void attend_commit(const Attend *t) {
     if (asynchronous(t)) threads_intrinsic(t->e, "llvm.nvvm.cp.async.commit.group", no_type, 0, NULL);
 }
 /* Waits for all threads, and for what they brought, but for the latest `left` groups. */
-static void meet(const Attend *t, uint32_t left) {
+void attend_meet(const Attend *t, uint32_t left) {
     V n = em_int(t->e, t->e->i32, left);
     if (asynchronous(t)) threads_intrinsic(t->e, "llvm.nvvm.cp.async.wait.group", no_type, 1, &n);
+    if (t->second.dot->warpgroups) threads_intrinsic(t->e, "llvm.nvvm.fence.proxy.async.shared_cta", no_type, 0, NULL);
     threads_meet(t->k);
 }
 /* Adds the products of all terms that are there. */
@@ -74,47 +56,51 @@ static void multiply(const Attend *t, const Product *p, uint32_t n, V *sums) {
 }
 
 /* ---- values */
-static V f32(const Attend *t, double x) { return em_float(t->e, t->e->f32, x); }
-static Dtype dtype_of(const Attend *t, Val v) { return val_array(t->k->x.plan->cx, v)->dtype; }
-static void remember(const Attend *t, Val v, const Ix *index, V x) {
+V attend_f32(const Attend *t, double x) { return em_float(t->e, t->e->f32, x); }
+Dtype attend_dtype(const Attend *t, Val v) { return val_array(t->k->x.plan->cx, v)->dtype; }
+void attend_remember(const Attend *t, Val v, const Ix *index, V x) {
     eval_remember(&t->k->x, v, index, reg(x, true, t->k->x.depth));
 }
-static V value(const Attend *t, Val v, const Ix *index) { return reg_v(eval_value(&t->k->x, v, index)); }
-static V minus_infinity(const Attend *t, V x) { return em_cmpf(t->e, "oeq", x, f32(t, -INFINITY)); }
-static void merge_max(Emit *e, void *user, V *x, const V *y) {
+V attend_value(const Attend *t, Val v, const Ix *index) { return reg_v(eval_value(&t->k->x, v, index)); }
+V attend_minus_infinity(const Attend *t, V x) { return em_cmpf(t->e, "oeq", x, attend_f32(t, -INFINITY)); }
+V attend_larger(const Attend *t, V x, V y) {
+    return point_combine(t->e, P_reduce_max, attend_dtype(t, t->a->score), x, y);
+}
+void attend_merge_max(Emit *e, void *user, V *x, const V *y) {
     x[0] = point_combine(e, P_reduce_max, *(Dtype *)user, x[0], y[0]);
 }
-static void merge_sum(Emit *e, void *user, V *x, const V *y) { x[0] = em_bin(e, "llvm.fadd", x[0], y[0]); }
+void attend_merge_sum(Emit *e, void *user, V *x, const V *y) { x[0] = em_bin(e, "llvm.fadd", x[0], y[0]); }
 /* e^x for x ≤ 0, 0 where it is subnormal: a weight of no importance. The instruction for 2^y has an error of 2 ulp. What the
    product y lacks of x / ln 2 is made good for f32: it is up to 70 ulp of the result; `narrow`: for fewer bits it is not. */
 static V power(const Attend *t, V x, bool narrow) {
     Emit *e = t->e;
     static const double per = 1.442695, lost = 1.9259630335e-8, ln2 = 0.6931471805599453;
-    if (!narrow) x = em_bin(e, "llvm.intr.maximum", x, f32(t, -104));
-    V y = em_bin(e, "llvm.fmul", x, f32(t, per));
+    if (!narrow) x = em_bin(e, "llvm.intr.maximum", x, attend_f32(t, -104));
+    V y = em_bin(e, "llvm.fmul", x, attend_f32(t, per));
     V all = threads_intrinsic(e, "llvm.nvvm.ex2.approx.ftz", e->f32, 1, &y);
     if (narrow) return all;
-    V rest = em_fma(e, x, f32(t, per), em_un(e, "llvm.fneg", y));
-    rest = em_bin(e, "llvm.fmul", em_fma(e, x, f32(t, lost), rest), f32(t, ln2));
+    V rest = em_fma(e, x, attend_f32(t, per), em_un(e, "llvm.fneg", y));
+    rest = em_bin(e, "llvm.fmul", em_fma(e, x, attend_f32(t, lost), rest), attend_f32(t, ln2));
     return em_fma(e, all, rest, all);
 }
 /* By what weights relative to the maximum `old` are multiplied to be relative to `new`. */
 static V factor(const Attend *t, V old, V new) {
     V by = power(t, em_bin(t->e, "llvm.fsub", old, new), false);
-    return em_select(t->e, minus_infinity(t, old), f32(t, 1), by);
+    return em_select(t->e, attend_minus_infinity(t, old), attend_f32(t, 1), by);
 }
 
 /* ---- rows: those of pass i are ROWS_AT_ONCE apart */
 static V row_of(const Attend *t, uint32_t pass) {
+    if (t->second.dot->held) return attend_held_row(t, pass);
     return em_add(t->e, over(&t->second, thread_number(t->k), ROW_THREADS), em_i64(t->e, pass * ROWS_AT_ONCE));
 }
 /* Rows beyond the last are that one again. */
-static void open_row(const Attend *t, V row) {
+void attend_open_row(const Attend *t, uint32_t pass) {
     const DotLoops *rows = &t->second.dot->loops[DOT_ROWS];
     Emit *e = t->e;
     kernel_enter(t->k);
     V last = em_bin(e, "llvm.sub", kernel_dim(t->k, rows->extent), em_i64(e, 1));
-    row = em_bin(e, "llvm.intr.smin", em_add(t->e, t->second.first[0], row), last);
+    V row = em_bin(e, "llvm.intr.smin", em_add(t->e, t->second.first[0], row_of(t, pass)), last);
     grid_bind(t->k, rows->at, rows->n, rows->extent, row);
 }
 static V factor_at(const Attend *t, V row) { return em_gep(t->e, t->factors, row, t->e->f32); }
@@ -160,8 +146,7 @@ static V each_element(const Attend *t, V row, V start, Element *rule, Pair *stor
     em_for_end(e, &f, &carried, &start);
     return start;
 }
-/* The score made of the product's sum; the larger one. Keys beyond the last have the score −∞. */
-static V element_score(const Attend *t, V row, V column, V sum, V *largest) {
+V attend_score(const Attend *t, V column, V sum, bool itself) {
     Emit *e = t->e;
     Kernel *k = t->k;
     const Eqn *scores = t->a->scores;
@@ -169,10 +154,15 @@ static V element_score(const Attend *t, V row, V column, V sum, V *largest) {
     kernel_bind(k, t->a->key, em_bin(e, "llvm.intr.smin", key, em_bin(e, "llvm.sub", all, em_i64(e, 1))));
     Reg x = dot_result(k, scores, DT_f32, reg(sum, true, k->x.depth));
     eval_remember(&k->x, scores->out.at[0], t->at.scores, x);
-    V score = value(t, t->a->score, t->at.score);
+    V score = itself ? reg_v(x) : attend_value(t, t->a->score, t->at.score);
     if (dim_mod(k->x.plan->cx->types, t->second.dot->k, t->keys) != 0)
-        score = em_select(e, em_cmpi(e, "slt", key, all), score, f32(t, -INFINITY));
-    *largest = point_combine(e, P_reduce_max, dtype_of(t, t->a->score), *largest, score);
+        score = em_select(e, em_cmpi(e, "slt", key, all), score, attend_f32(t, -INFINITY));
+    return score;
+}
+/* The score; the larger one. */
+static V element_score(const Attend *t, V row, V column, V sum, V *largest) {
+    V score = attend_score(t, column, sum, false);
+    *largest = attend_larger(t, *largest, score);
     return score;
 }
 static void store_scores(const Attend *t, V row, V column, const V *x) {
@@ -182,12 +172,13 @@ static void store_scores(const Attend *t, V row, V column, const V *x) {
 static V element_weight(const Attend *t, V row, V column, V score, V *sum) {
     Emit *e = t->e;
     const Product *p = &t->second;
-    Dtype d = dtype_of(t, dot_device_operand(p->dot, 0));
-    V max = value(t, t->a->max->out.at[0], t->at.max);
+    Dtype d = attend_dtype(t, dot_device_operand(p->dot, 0));
+    V max = attend_value(t, t->a->max->out.at[0], t->at.max);
     Val weighed = t->a->weight->out.at[0];
-    V by = power(t, em_bin(e, "llvm.fsub", score, max), dtype_of(t, weighed) != DT_f32);
-    remember(t, weighed, t->at.weight, point_result(e, P_exp, dtype_of(t, weighed), by));
-    V weight = em_select(e, minus_infinity(t, max), f32(t, 0), value(t, t->a->sum->in.at[0], t->at.summed));
+    V by = power(t, em_bin(e, "llvm.fsub", score, max), attend_dtype(t, weighed) != DT_f32);
+    attend_remember(t, weighed, t->at.weight, point_result(e, P_exp, attend_dtype(t, weighed), by));
+    V weight = em_select(e, attend_minus_infinity(t, max), attend_f32(t, 0),
+                         attend_value(t, t->a->sum->in.at[0], t->at.summed));
     V x = reg_v(kernel_convert(t->k, reg(weight, true, t->k->x.depth), DT_f32, d));
     *sum = em_bin(e, "llvm.fadd", *sum, weight);
     return em_to_memory(e, p->dot->as, gemm_convert(e, d, p->dot->as, x));
@@ -202,23 +193,23 @@ static void store_weights(const Attend *t, V row, V column, const V *x) {
         em_store(t->e, apart == 1 ? pair_of(t->e, x) : x[i], to, apart == 1 ? 2 * bytes : bytes);
     }
 }
-static V add_f64(const Attend *t, V x, V by, V more) {
+V attend_add_f64(const Attend *t, V x, V by, V more) {
     Emit *e = t->e;
     V sum[] = {x, em_cast(e, "llvm.fpext", e->f64, by), em_cast(e, "llvm.fpext", e->f64, more)};
     return em_fma(e, sum[0], sum[1], sum[2]);
 }
 static void weigh(const Attend *t, uint32_t pass, State *s) {
-    Dtype d = dtype_of(t, t->a->score);
+    Dtype d = attend_dtype(t, t->a->score);
     V row = row_of(t, pass), old = s->max[pass];
-    open_row(t, row);
-    V largest = each_element(t, row, f32(t, -INFINITY), element_score, store_scores);
-    threads_merge_lanes(t->k, ROW_THREADS, 1, &largest, merge_max, &d);
+    attend_open_row(t, pass);
+    V largest = each_element(t, row, attend_f32(t, -INFINITY), element_score, store_scores);
+    threads_merge_lanes(t->k, ROW_THREADS, 1, &largest, attend_merge_max, &d);
     V max = point_combine(t->e, P_reduce_max, d, old, largest), by = factor(t, old, max);
     leave_factor(t, row, by);
-    remember(t, t->a->max->out.at[0], t->at.max, max);
-    V sum = each_element(t, row, f32(t, 0), element_weight, store_weights);
-    threads_merge_lanes(t->k, ROW_THREADS, 1, &sum, merge_sum, NULL);
-    s->max[pass] = max, s->sum[pass] = add_f64(t, s->sum[pass], by, sum);
+    attend_remember(t, t->a->max->out.at[0], t->at.max, max);
+    V sum = each_element(t, row, attend_f32(t, 0), element_weight, store_weights);
+    threads_merge_lanes(t->k, ROW_THREADS, 1, &sum, attend_merge_sum, NULL);
+    s->max[pass] = max, s->sum[pass] = attend_add_f64(t, s->sum[pass], by, sum);
     kernel_leave(t->k);
 }
 
@@ -228,9 +219,9 @@ static void add_keys(Attend *t, V tile, V tiles, State *s) {
     V sums[TILE_SUMS], factors[TILE_SUMS], next = em_add(t->e, tile, em_i64(e, 1));
     uint32_t n = product_sums(&t->first);
     t->from = times(&t->first, tile, t->keys);
-    meet(t, 0);
+    attend_meet(t, 0);
     bring(t, &t->second, 1, times(&t->second, tile, t->second.dot->tile.turns));
-    commit(t);
+    attend_commit(t);
     for (uint32_t i = 0; i < n; i++) sums[i] = gemm_zero(e, DT_f32, 1);
     multiply(t, &t->first, n, sums);
     slab_store(&t->scores, 0, sums);
@@ -238,9 +229,9 @@ static void add_keys(Attend *t, V tile, V tiles, State *s) {
     If more = kernel_if(t->k, em_cmpi(e, "slt", next, tiles));
     bring_keys(t, times(&t->first, next, t->keys));
     kernel_if_end(t->k, &more);
-    commit(t);
+    attend_commit(t);
     for (uint32_t i = 0; i < t->passes; i++) weigh(t, i, s);
-    meet(t, 1);
+    attend_meet(t, 1);
     read_factors(t, factors);
     for (uint32_t i = 0; i < t->nsums; i++) s->result[i] = em_bin(e, "llvm.fmul", s->result[i], factors[i]);
     multiply(t, &t->second, t->nsums, s->result);
@@ -277,6 +268,10 @@ static void loop_end(Attend *t, For *f, bool result, State *s) {
     unpack(t, all, result, s);
 }
 static void add_tiles(Attend *t, V from, V to, V tiles, State *s) {
+    if (t->second.dot->held) {
+        attend_held_tiles(t, from, to, tiles, s);
+        return;
+    }
     For f = loop(t, from, to, 1, true, s);
     add_keys(t, em_arg(&f.scope, 0), tiles, s);
     loop_end(t, &f, true, s);
@@ -284,20 +279,23 @@ static void add_tiles(Attend *t, V from, V to, V tiles, State *s) {
 static void clear(const Attend *t, State *s) {
     for (uint32_t i = 0; i < t->nsums; i++) s->result[i] = gemm_zero(t->e, DT_f32, 1);
 }
-/* The factors from the maxima `old` on. */
-static void leave_factors(const Attend *t, const V *old, const State *s) {
-    for (uint32_t i = 0; i < t->passes; i++) {
-        V row = row_of(t, i);
-        open_row(t, row);
-        leave_factor(t, row, factor(t, old[i], s->max[i]));
-        kernel_leave(t->k);
+static V largest(const Attend *t, V max) { return t->second.dot->held ? attend_held_max(t, max) : max; }
+/* Gives each of the thread's sums what `by` has for its row. */
+static void spread(const Attend *t, const V *by, V *to) {
+    if (t->second.dot->held) {
+        for (uint32_t i = 0; i < t->nsums; i++) to[i] = by[i / 2 % 2];
+        return;
     }
+    threads_meet(t->k);
+    for (uint32_t i = 0; i < t->passes; i++) leave_factor(t, row_of(t, i), by[i]);
+    threads_meet(t->k);
+    read_factors(t, to);
 }
 /* Blocks of tiles; their sums are added to wide forms in the thread's own memory. */
 static void add_blocks(Attend *t, V tiles, State *s) {
     Emit *e = t->e;
     MlirBlock was = kernel_at(t->k, 0);
-    V wide = em_alloca(e, 8 * (int64_t)t->nsums, 8), factors[TILE_SUMS], old[MOST_PASSES];
+    V wide = em_alloca(e, 8 * (int64_t)t->nsums, 8), factors[TILE_SUMS], old[MOST_PASSES], by[MOST_PASSES];
     e->block = was;
     gemm_clear(e, wide, 8 * (int64_t)t->nsums);
     For f = loop(t, em_i64(e, 0), tiles, t->a->block, false, s);
@@ -305,13 +303,11 @@ static void add_blocks(Attend *t, V tiles, State *s) {
     memcpy(old, s->max, sizeof old);
     clear(t, s);
     add_tiles(t, from, em_bin(e, "llvm.intr.smin", to, tiles), tiles, s);
-    threads_meet(t->k);
-    leave_factors(t, old, s);
-    threads_meet(t->k);
-    read_factors(t, factors);
+    for (uint32_t i = 0; i < t->passes; i++) by[i] = factor(t, largest(t, old[i]), largest(t, s->max[i]));
+    spread(t, by, factors);
     for (uint32_t i = 0; i < t->nsums; i++) {
         V at = em_gep(e, wide, em_i64(e, i), e->f64);
-        em_store(e, add_f64(t, em_load(e, e->f64, at, 8), factors[i], s->result[i]), at, 8);
+        em_store(e, attend_add_f64(t, em_load(e, e->f64, at, 8), factors[i], s->result[i]), at, 8);
     }
     loop_end(t, &f, false, s);
     for (uint32_t i = 0; i < t->nsums; i++) {
@@ -324,31 +320,30 @@ static void add_blocks(Attend *t, V tiles, State *s) {
 /* What the results of a row are divided or multiplied by. */
 static V last_factor(const Attend *t, V max, V sum) {
     Emit *e = t->e;
-    V none = minus_infinity(t, max);
-    remember(t, t->a->max->out.at[0], t->at.max, max);
-    remember(t, t->a->score, t->at.score, max);
-    V one = value(t, t->a->sum->in.at[0], t->at.summed); /* the weight of the largest score in the program */
+    V none = attend_minus_infinity(t, max);
+    attend_remember(t, t->a->max->out.at[0], t->at.max, max);
+    attend_remember(t, t->a->score, t->at.score, max);
+    V one = attend_value(t, t->a->sum->in.at[0], t->at.summed); /* the weight of the largest score in the program */
     V all = em_bin(e, "llvm.fmul", em_cast(e, "llvm.fptrunc", e->f32, sum), one);
-    remember(t, t->a->sum->out.at[0], t->at.sum, em_select(e, none, one, all));
-    V by = value(t, attention_by(t->a), t->at.by);
+    attend_remember(t, t->a->sum->out.at[0], t->at.sum, em_select(e, none, one, all));
+    V by = attend_value(t, attention_by(t->a), t->at.by);
     const char *op = t->a->share->prim == P_div ? "llvm.fdiv" : "llvm.fmul";
     by = em_select(e, none, em_bin(e, "llvm.fadd", by, one), em_bin(e, op, by, one));
     V any = em_cmpi(e, "slt", em_i64(e, 0), kernel_dim(t->k, t->second.dot->k)); /* else the sum of no products is 0 */
-    return em_select(e, any, by, f32(t, 1));
+    return em_select(e, any, by, attend_f32(t, 1));
 }
-static void scale(const Attend *t, State *s) {
+static void scale(Attend *t, State *s) {
     const char *op = t->a->share->prim == P_div ? "llvm.fdiv" : "llvm.fmul";
-    V by[TILE_SUMS];
-    meet(t, 0); /* without keys nobody has waited for the rows */
+    V by[MOST_PASSES], own[TILE_SUMS];
+    attend_meet(t, 0); /* without keys nobody has waited for the rows */
+    if (t->second.dot->held) attend_held_close(t);
     for (uint32_t i = 0; i < t->passes; i++) {
-        V row = row_of(t, i);
-        open_row(t, row);
-        leave_factor(t, row, last_factor(t, s->max[i], s->sum[i]));
+        attend_open_row(t, i);
+        by[i] = last_factor(t, largest(t, s->max[i]), s->sum[i]);
         kernel_leave(t->k);
     }
-    threads_meet(t->k);
-    read_factors(t, by);
-    for (uint32_t i = 0; i < t->nsums; i++) s->result[i] = em_bin(t->e, op, s->result[i], by[i]);
+    spread(t, by, own);
+    for (uint32_t i = 0; i < t->nsums; i++) s->result[i] = em_bin(t->e, op, s->result[i], own[i]);
     threads_meet(t->k);
 }
 
@@ -376,24 +371,34 @@ static Attend attend(Kernel *k, V unit) {
     t.first.dot = t.a->dot, t.first.acc = t.a->dot->sums;
     attention_operands(p, k->x.step, t.first.index);
     t.keys = t.a->dot->tile.columns;
-    t.passes = d->tile.rows / ROWS_AT_ONCE;
     t.nsums = product_sums(&t.second);
-    assert(t.passes >= 1 && t.passes <= MOST_PASSES && t.nsums <= TILE_SUMS && t.keys % (ROW_THREADS * AT_ONCE) == 0);
+    assert(t.nsums <= TILE_SUMS);
+    if (d->held) {
+        attend_held_share(&t);
+        return t;
+    }
+    t.passes = d->tile.rows / ROWS_AT_ONCE;
+    assert(t.passes >= 1 && t.passes <= MOST_PASSES && t.keys % (ROW_THREADS * AT_ONCE) == 0);
     t.member = rest(&t.first, thread_number(k), ROW_THREADS);
     share(&t);
     return t;
+}
+/* Brings the rows, and the first keys if there are any. */
+static void open_terms(Attend *t, V tiles) {
+    V zero = em_i64(t->e, 0);
+    bring(t, &t->first, 0, zero);
+    If any = kernel_if(t->k, em_cmpi(t->e, "slt", zero, tiles));
+    bring_keys(t, zero);
+    kernel_if_end(t->k, &any);
+    attend_commit(t);
 }
 void device_attention(Kernel *k, V unit, V end) {
     Emit *e = k->e;
     Attend t = attend(k, unit);
     State s;
     V zero = em_i64(e, 0), tiles = kernel_dim(k, dot_blocks(k->x.plan, t.second.dot->k, t.keys));
-    bring(&t, &t.first, 0, zero);
-    If any = kernel_if(k, em_cmpi(e, "slt", zero, tiles));
-    bring_keys(&t, zero);
-    kernel_if_end(k, &any);
-    commit(&t);
-    for (uint32_t i = 0; i < t.passes; i++) s.max[i] = f32(&t, -INFINITY), s.sum[i] = em_float(e, e->f64, 0);
+    (t.second.dot->held ? attend_held_open : open_terms)(&t, tiles);
+    for (uint32_t i = 0; i < t.passes; i++) s.max[i] = attend_f32(&t, -INFINITY), s.sum[i] = em_float(e, e->f64, 0);
     clear(&t, &s);
     if (t.a->block)
         add_blocks(&t, tiles, &s);
@@ -401,6 +406,6 @@ void device_attention(Kernel *k, V unit, V end) {
         add_tiles(&t, zero, tiles, tiles, &s);
     scale(&t, &s);
     Product result = t.second;
-    result.shared = t.first.shared;
+    result.shared = t.second.dot->held ? t.first.rows : t.first.shared;
     product_finish(&result, s.result);
 }

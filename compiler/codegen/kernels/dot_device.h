@@ -18,6 +18,7 @@ typedef struct {
     V from;                /* the first turn */
     V barriers;            /* of the ring, if terms come as boxes (dot_ring.c) */
     V shared;              /* tile.turns times the terms of both operands, later the sums */
+    V rows;                /* dot->held: the terms of the rows that stay in shared memory, one turn after the other */
     Ix index[2][MAX_RANK]; /* of the operands */
     uint32_t run;          /* columns that a thread finishes at once */
 } Product;
@@ -56,6 +57,10 @@ void stage_end(const Product *, V turn, const Held *);
 /* Waits until the terms of a turn, and all threads, are there. `all`: of all turns. */
 void stage_wait(const Product *, bool all);
 
+/* dot->held: the product of a tile of keys, by its number; of them there are HELD_PLACES in the ring. */
+enum { HELD_PLACES = 2 };
+Product stage_tile(const Product *, V tile);
+
 /* Brings the terms of one operand there, by asynchronous copies or at once. */
 void stage_side(const Product *, uint32_t side, V turn);
 bool stage_asynchronous(const Product *, uint32_t side);
@@ -69,6 +74,8 @@ void ring_wait(const Product *, V turn);
 void ring_turn(const Product *, V turn, V turns);
 /* All have been waited for: there may be another tile, and other things in the places. */
 void ring_close(const Product *);
+/* dot->held: the same for the tiles of keys in place of turns; this warp has multiplied the terms of a tile. */
+void ring_leave(const Product *, V tile, V tiles);
 
 /* ---- what multiplies, by form (dot_multiply.c) */
 uint32_t product_sums(const Product *);       /* of a thread */
@@ -83,9 +90,15 @@ uint32_t product_reads(const Product *);
 void product_read(const Product *, V slot, V *read);
 void product_multiply_read(const Product *, V slot, V *read, V *sums);
 void product_multiply_last(const Product *, const V *read, V *sums);
+/* dot->held: begins to add the products of all turns that are in the ring from p->from on. `rows`: four registers of each
+   step, as mma.sync has them; NULL: they are at p->rows. `fresh`: the sums are 0 before. product_all_end waits until they are
+   there, if no more than so many products have begun since. */
+void product_all(const Product *, const V *rows, bool fresh, V *sums);
+void product_all_end(const Product *, uint32_t since, V *sums);
 /* The same by warpgroups; n: the number of sums (dot_warpgroup.c). */
 void product_warpgroups(const Product *, V slot, uint32_t n, V *sums);
-void product_warpgroups_end(const Product *, uint32_t n, V *sums);
+void product_warpgroups_end(const Product *, uint32_t since, uint32_t n, V *sums);
+void product_warpgroups_all(const Product *, const V *rows, uint32_t nrows, bool fresh, uint32_t n, V *sums);
 /* The rows of the tile are in shared memory a slab at a time, for all threads: the number of slabs and of their rows; which row
    of the tile a row of a slab is. */
 uint32_t product_slabs(const Product *);

@@ -27,8 +27,10 @@ enum {
     PART_OPERANDS = 10 /* registers: 4 of A, 2 of B, 4 of the sums */
 };
 static bool by_threads(const Product *p) { return p->dot->form == DOT_FMA; }
+/* Has a warp 16 rows and all columns of them, or of its warpgroup? */
+static bool by_rows(const Product *p) { return p->dot->warpgroups || p->dot->held; }
 static uint32_t warps(const Product *p, uint32_t side) {
-    uint32_t all = TILE_THREADS / WARP, high = p->dot->warpgroups ? p->dot->tile.rows / PART_ROWS : 2;
+    uint32_t all = TILE_THREADS / WARP, high = by_rows(p) ? p->dot->tile.rows / PART_ROWS : 2;
     assert(high);
     return side ? all / high : high;
 }
@@ -45,8 +47,8 @@ static V lane(const Product *p) { return rest(p, thread_number(p->k), WARP); }
 /* Which rows or columns are the warp's; where they begin in the tile. */
 static V warp_number(const Product *p, uint32_t side) {
     V warp = over(p, thread_number(p->k), WARP);
-    uint32_t n = warps(p, p->dot->warpgroups ? 0 : 1);
-    return (side == 1) == p->dot->warpgroups ? over(p, warp, n) : rest(p, warp, n);
+    uint32_t n = warps(p, by_rows(p) ? 0 : 1);
+    return (side == 1) == by_rows(p) ? over(p, warp, n) : rest(p, warp, n);
 }
 static V warp_first(const Product *p, uint32_t side) {
     return times(p, warp_number(p, side), tile_length(p, side) / warps(p, side));
@@ -239,7 +241,36 @@ void product_multiply(const Product *p, V slot, V *sums) {
     rule[p->dot->form](p, slot, sums);
 }
 void product_end(const Product *p, V *sums) {
-    if (p->dot->warpgroups) product_warpgroups_end(p, product_sums(p), sums);
+    if (p->dot->warpgroups) product_warpgroups_end(p, 0, product_sums(p), sums);
+}
+/* By each warp for its own rows. */
+static void multiply_all(const Product *p, const V *rows, V *sums) {
+    uint32_t wide = parts(p, 1), steps = warp_steps(p);
+    for (uint32_t i = 0; i < p->dot->tile.turns * steps; i++) {
+        V turn = em_i64(p->e, i / steps), own[4], both[4];
+        V slot = stage_slot(p, em_add(p->e, p->from, turn));
+        V from = rows ? slot : em_gep(p->e, p->rows, times(p, turn, staged_bytes(p, 0)), p->e->i8);
+        if (!rows) read_parts(p, 0, from, 0, i % steps, 4, own);
+        for (uint32_t j = 0; j < wide; j += 2) {
+            uint32_t n = wide - j > 1 ? 2 : 1;
+            read_parts(p, 1, slot, j, i % steps, 2 * n, both);
+            for (uint32_t m = 0; m < n; m++)
+                multiply_part(p, rows ? rows + 4 * i : own, both + 2 * m, &sums[4 * (j + m)]);
+        }
+    }
+}
+void product_all(const Product *p, const V *rows, bool fresh, V *sums) {
+    uint32_t n = product_sums(p);
+    assert(p->dot->held && parts(p, 0) == 1);
+    if (p->dot->warpgroups) {
+        product_warpgroups_all(p, rows, rows ? 4 * p->dot->tile.turns * warp_steps(p) : 0, fresh, n, sums);
+        return;
+    }
+    for (uint32_t i = 0; fresh && i < n; i++) sums[i] = gemm_zero(p->e, p->acc, 1);
+    multiply_all(p, rows, sums);
+}
+void product_all_end(const Product *p, uint32_t since, V *sums) {
+    if (p->dot->warpgroups) product_warpgroups_end(p, since, product_sums(p), sums);
 }
 
 V product_row(const Product *p, uint32_t sum) {
@@ -252,7 +283,7 @@ V product_row(const Product *p, uint32_t sum) {
 /* ---- slabs: of all warps the same rows, GROUP_ROWS in all, or the whole tile */
 static uint32_t warp_rows(const Product *p) { return by_threads(p) ? 1 : warps(p, 0); }
 uint32_t slab_rows(const Product *p) {
-    bool whole = p->dot->warpgroups || p->dot->tile.rows < GROUP_ROWS;
+    bool whole = by_rows(p) || p->dot->tile.rows < GROUP_ROWS;
     return whole ? p->dot->tile.rows : GROUP_ROWS;
 }
 uint32_t product_slabs(const Product *p) { return p->dot->tile.rows / slab_rows(p); }

@@ -39,16 +39,33 @@ uint32_t staged_line(const Product *p, uint32_t side) {
     return p->dot->warpgroups && width > BANKS_BYTES ? BANKS_BYTES : width;
 }
 uint32_t stage_ahead(const Product *p) { return p->dot->tile.turns - (p->dot->warpgroups ? 2 : 1); }
+/* Of the rows' terms in a place of the ring. */
+static int64_t rows_bytes(const Product *p) { return p->dot->held ? 0 : staged_bytes(p, 0); }
 V stage_slot(const Product *p, V turn) {
     V slot = rest(p, em_bin(p->e, "llvm.sub", turn, p->from), p->dot->tile.turns);
-    return em_gep(p->e, p->shared, times(p, slot, staged_bytes(p, 0) + staged_bytes(p, 1)), p->e->i8);
+    return em_gep(p->e, p->shared, times(p, slot, rows_bytes(p) + staged_bytes(p, 1)), p->e->i8);
+}
+/* The keys are the columns of the first product, and the terms of the second. */
+Product stage_tile(const Product *p, V tile) {
+    Product at = *p;
+    uint32_t turns = p->dot->tile.turns;
+    at.shared = em_gep(p->e, p->shared, times(p, rest(p, tile, HELD_PLACES), turns * staged_bytes(p, 1)), p->e->i8);
+    if (p->dot->attention)
+        at.from = times(p, tile, turns);
+    else
+        at.first[1] = times(p, tile, p->dot->tile.columns);
+    return at;
+}
+static V slot_of(const Product *p, uint32_t side, V turn) {
+    if (side || !p->dot->held) return stage_slot(p, turn);
+    return em_gep(p->e, p->rows, times(p, turn, staged_bytes(p, 0)), p->e->i8);
 }
 V staged_at(const Product *p, uint32_t side, V slot, V at, V term) {
     Emit *e = p->e;
     bool along = staged_along(p, side);
     V row = along ? at : term, column = along ? term : at;
     uint32_t width = staged_line(p, side), pieces = width / PIECE;
-    if (side) slot = em_gep(e, slot, em_i64(e, staged_bytes(p, 0)), e->i8);
+    if (side) slot = em_gep(e, slot, em_i64(e, rows_bytes(p)), e->i8);
     if (!by_warps(p)) return em_gep(e, slot, em_add(p->e, times(p, row, width), times(p, column, bytes_of(p))), e->i8);
     if (width < pitch(p, side)) {
         V line = over(p, column, width / bytes_of(p));
@@ -179,7 +196,7 @@ static void copy_piece(const Product *p, uint32_t side, V turn, uint32_t i) {
     V is, from = piece_at(p, side, first_term(p, turn), w, &is);
     is = em_bin(e, "llvm.and", is, any_of_tile(p, side, w));
     V bytes = em_select(e, is, em_int(e, e->i32, PIECE), em_int(e, e->i32, 0));
-    V o[3] = {in_space(e, staged_at(p, side, stage_slot(p, turn), w.at, w.term), SHARED_SPACE),
+    V o[3] = {in_space(e, staged_at(p, side, slot_of(p, side, turn), w.at, w.term), SHARED_SPACE),
               in_space(e, from, GLOBAL_SPACE), bytes};
     threads_intrinsic(e, "llvm.nvvm.cp.async.cg.shared.global.16.s", no_type, 3, o);
 }
@@ -203,7 +220,7 @@ static void copy_pieces(const Product *p, uint32_t side, V turn) {
 /* Elements that are evaluated, AT_ONCE of them at a time. */
 static void write_evaluated(const Product *p, uint32_t side, V turn) {
     Emit *e = p->e;
-    V x[AT_ONCE], slot = stage_slot(p, turn);
+    V x[AT_ONCE], slot = slot_of(p, side, turn);
     uint32_t all = turns_of(p, side), n = all < AT_ONCE ? all : AT_ONCE;
     For f = em_for(e, em_i64(e, 0), em_i64(e, all), em_i64(e, n), 0, NULL);
     kernel_enter(p->k);

@@ -78,7 +78,7 @@ static void each_of_runs(Kernel *k, Run *r, Inside *inside) {
         kernel_substituted(k, s->row_loop, at, each_of_row, r);
     }
 }
-static void whole_runs(Kernel *k) {
+void kernel_whole_run(Kernel *k) {
     const Step *s = k->x.step;
     Run r = run_of(k, run_elements(s));
     if (!s->reduces && s->cost >= STDLIB_COST) each_of_runs(k, &r, read_early);
@@ -128,7 +128,7 @@ void kernel_runs(Kernel *k) {
         all = (Dim)s->run * (s->run_turns > 1 ? s->run_turns * s->grid.threads : 1);
     bind_run(k);
     if (dim_mod(k->x.plan->cx->types, n, all) == 0) {
-        whole_runs(k);
+        kernel_whole_run(k);
         return;
     }
     int64_t last = (int64_t)s->run * ((s->run_turns - 1) * s->grid.threads + 1);
@@ -137,7 +137,7 @@ void kernel_runs(Kernel *k) {
     If f = em_if(e, em_cmpi(e, "sle", em_bin(e, "llvm.add", first, em_i64(e, last)), kernel_dim(k, n)));
     kernel_enter(k);
     k->least = k->x.depth;
-    whole_runs(k);
+    kernel_whole_run(k);
     k->least = least;
     kernel_leave(k);
     em_else(e, &f, 0, NULL);

@@ -1,7 +1,9 @@
 #include "attention.h"
+#include "../../passes/eval.h"
 #include "../cost.h"
 #include "../eval/record.h"
 #include "sums.h"
+#include <math.h>
 
 /* ---- finding: from the second product back to the first */
 
@@ -73,6 +75,25 @@ static bool find_softmax(Plan *p, Attention *a) {
     a->score = under(p, a->max->in.at[0], false);
     return a->score == under(p, a->difference->in.at[0], false) &&
            a->weight->out.at[0] == under(p, a->sum->in.at[0], true);
+}
+/* The largest of the products of numbers with a positive one is that of the largest number. So scores need not be
+   multiplied one by one if `scale` can be a part of another factor: the rounding is missed, which for f32 is less than
+   what the sums lack. */
+static double find_scale(Plan *p, const Attention *a) {
+    static const double least = 1.0 / (1ll << 32);
+    Val sum = a->scores->out.at[0];
+    const Eqn *e = maker(p, under(p, a->score, false));
+    if (e == a->scores) return 1;
+    if (!e || (e->prim != P_mul && e->prim != P_div)) return 0;
+    for (uint32_t i = 0; i < (e->prim == P_mul ? 2 : 1); i++) {
+        Scalar by = {0};
+        int exponent;
+        if (under(p, e->in.at[i], false) != sum || !scalar_of(p->cx, e->in.at[!i], &by)) continue;
+        double scale = e->prim == P_mul ? scalar_float(by) : 1 / scalar_float(by);
+        bool exact = val_array(p->cx, sum)->dtype == DT_f32 || frexp(scale, &exponent) == 0.5;
+        return exact && scale >= least && scale <= 1 ? scale : 0;
+    }
+    return 0;
 }
 
 /* ---- what is between the products: all that depends on the scores; nothing else uses it */
@@ -344,6 +365,7 @@ static bool fits(Plan *p, Attention *a) {
     *w = (Inner){.p = p, .a = a, .ok = true};
     if (!used_alone(w) || !open_shares(p, a, &s) || !worth(p, &s) || !suits(p, a, &s)) return false;
     DeviceDot *d = a->dot = arena_new(p->arena, DeviceDot, 1);
+    a->scale = find_scale(p, a);
     d->e = a->scores;
     dot_device_terms(p, d);
     mark(p, w, a);
@@ -428,6 +450,32 @@ static void set_tile(DeviceDot *d, uint32_t rows, uint32_t columns, int64_t term
     d->tile.turns = (uint32_t)((terms + d->tile.terms - 1) / d->tile.terms);
     d->parts = 1;
 }
+/* ---- scores in registers */
+/* Bytes in shared memory: the rows of a tile, two tiles of keys and of values; in the end the result. */
+static int64_t held_bytes(const Tile *t) {
+    int64_t rows = staged(true, HELD_ROWS, t->terms), keys = staged(true, HELD_KEYS, t->terms);
+    int64_t all = rows + 2 * (keys + staged(true, t->columns, HELD_KEYS));
+    int64_t result = (int64_t)HELD_ROWS * (t->columns + SLAB_PAD) * TILE_WORD;
+    return all > result ? all : result;
+}
+static bool holds_scores(const DeviceDot *d, const Tile *t) {
+    return t->mma[0] && t->mma[1] && !dot_at_most(d->loops[DOT_ROWS].extent, HELD_LEAST) &&
+           held_bytes(t) <= ATTENTION_BYTES;
+}
+/* Terms of a turn: a line of shared memory of 128 bytes, if those of a score fill such lines. */
+static void hold_scores(Plan *p, DeviceDot *d, DeviceDot *scores, const Tile *t) {
+    DeviceDot *both[] = {scores, d};
+    int64_t terms[] = {t->terms, HELD_KEYS};
+    set_tile(scores, HELD_ROWS, HELD_KEYS, t->terms);
+    set_tile(d, HELD_ROWS, (uint32_t)t->columns, HELD_KEYS);
+    for (uint32_t i = 0; i < 2; i++) {
+        DeviceDot *x = both[i];
+        x->held = true, x->warpgroups = p->target->device->warpgroups;
+        if (padded(terms[i], 2 * x->tile.terms) > padded(terms[i], x->tile.terms)) continue;
+        x->tile.terms *= 2, x->tile.turns /= 2;
+    }
+    scores->boxed = d->boxed = d->warpgroups && dot_box_columns(p, scores) && dot_box_columns(p, d);
+}
 void attention_schedule(Plan *p, Step *s) {
     DeviceDot *d = s->dot->device;
     Attention *a = d->attention;
@@ -444,8 +492,12 @@ void attention_schedule(Plan *p, Step *s) {
     assert(fits);
     set_tile(a->dot, t.rows, t.keys, t.terms);
     set_tile(d, t.rows, (uint32_t)t.columns, t.keys);
-    d->side[0].along_terms = d->form == DOT_MMA, d->side[0].plain = false;
-    a->block = dot_device_block(d->k) / t.keys;
-    dot_device_run(p, s, d);
     d->blocks = t.columns > TILE_LONG ? 1 : TILE_BLOCKS;
+    if (holds_scores(d, &t)) {
+        hold_scores(p, d, a->dot, &t);
+        d->blocks = t.columns > TILE_LEAST ? 1 : TILE_BLOCKS;
+    }
+    d->side[0].along_terms = d->form == DOT_MMA, d->side[0].plain = false;
+    a->block = dot_device_block(d->k) / a->dot->tile.columns;
+    dot_device_run(p, s, d);
 }

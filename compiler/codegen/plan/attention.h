@@ -13,13 +13,14 @@ typedef struct Attention {
     const Eqn *max, *sum;        /* of the rows of scores, of their weights */
     const Eqn *difference;       /* a score minus a function of the maximum */
     Val score;                   /* of which the maximum is, apart from views */
-    const Eqn *weight;           /* exp of the difference */
-    const Eqn *share;            /* the weight divided or multiplied by a function of the sum */
-    uint32_t weighted;           /* which of its operands is the weight */
-    uint32_t side;               /* of the second product, which has the shares */
-    Atom key;                    /* the loop over the keys */
-    DeviceDot *dot;              /* the first product: rows × keys */
-    uint32_t block;              /* tiles of keys whose sums are in registers, then in wide forms; 0: all */
+    double scale;      /* a score is a sum of the first product times this, at most 1; 0: it is made otherwise */
+    const Eqn *weight; /* exp of the difference */
+    const Eqn *share;  /* the weight divided or multiplied by a function of the sum */
+    uint32_t weighted; /* which of its operands is the weight */
+    uint32_t side;     /* of the second product, which has the shares */
+    Atom key;          /* the loop over the keys */
+    DeviceDot *dot;    /* the first product: rows × keys */
+    uint32_t block;    /* tiles of keys whose sums are in registers, then in wide forms; 0: all */
 } Attention;
 static inline Val attention_by(const Attention *a) { return a->share->in.at[!a->weighted]; }
 /* The index of each value that a point of rows and keys needs. */
