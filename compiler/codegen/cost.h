@@ -53,29 +53,32 @@ enum {
 
 /* ---- devices */
 enum {
-    SCATTER_FEW = 32,       /* updates: so few are done in order, if the order matters */
-    SHARED_PLACES = 4096,   /* elements of an array that blocks have copies of, if there are so many updates … */
-    SHARED_UPDATES = 16384, /* … that each block does as many */
-    CLAIMS_EACH = 16,       /* places for each position, at most, that are worth an array of claims */
-    SORT_TILE = 4096,       /* elements that a block sorts in shared memory */
-    SORT_LEAST = 32,        /* fewer are sorted as so many; threads */
-    SORT_EACH = 8,          /* elements of a thread */
-    SORT_EACH_ALONE =
-        32, /* keys of at most 32 bits of a thread, if they are alone and rows are tiles: a warp sorts 1024 */
-    SORT_THREADS = 1024,    /* of a multiprocessor that do so, of 64 registers */
-    SORT_DIGIT = 8,         /* bits of the keys by which a pass sorts long rows */
-    SORT_BLOCKS = 2,        /* at once on a multiprocessor: 64 registers for each of 512 threads */
-    SORT_TILES = 8,         /* neighbouring tiles whose elements with a digit a thread adds up at once */
-    SORT_SORTED = 60,       /* bytes that memory moves while a key and its place are sorted in a tile, … */
-    SORT_SORTED_ALONE = 26, /* … a key of at most 32 bits alone, … */
-    SORT_MERGED = 28,       /* … is merged, 9 instructions of a warp, … */
-    SORT_MOVED = 15,        /* … or goes through a pass, 5, … */
-    SORT_LAUNCH = 1 << 22,  /* … and while a kernel begins */
+    SCATTER_FEW = 32,        /* updates: so few are done in order, if the order matters */
+    SHARED_PLACES = 4096,    /* elements of an array that blocks have copies of, if there are so many updates … */
+    SHARED_UPDATES = 16384,  /* … that each block does as many */
+    CLAIMS_EACH = 16,        /* places for each position, at most, that are worth an array of claims */
+    SORT_TILE = 4096,        /* elements that a block sorts in shared memory */
+    SORT_LEAST = 32,         /* fewer are sorted as so many; threads */
+    SORT_EACH = 8,           /* elements of a thread; keys of at most 32 bits alone: … */
+    SORT_EACH_ALONE = 32,    /* … if rows are tiles, so that a warp sorts 1024, … */
+    SORT_THREADS = 768,      /* … of at most 80 registers for each of so many threads of a multiprocessor, … */
+    SORT_SHORT_ROWS = 128,   /* threads of a block with several short rows */
+    SORT_EACH_LONG = 16,     /* … or by digits, in larger tiles, … */
+    SORT_LONG = 1 << 21,     /* … of rows that are as long */
+    SORT_DIGIT = 8,          /* bits of the keys by which a pass sorts long rows */
+    SORT_BLOCKS = 2,         /* at once on a multiprocessor: 64 registers for each of 512 threads */
+    SORT_TILES = 512,        /* tiles of a row from which more threads add up what they have of a digit: … */
+    COUNTING_THREADS = 1024, /* … all that a block may have */
+    SORT_SORTED = 60,        /* bytes that memory moves while a key and its place are sorted in a tile, … */
+    SORT_SORTED_ALONE = 26,  /* … a key of at most 32 bits alone, … */
+    SORT_MERGED = 28,        /* … is merged, 9 instructions of a warp, … */
+    SORT_MOVED = 15,         /* … or goes through a pass, 5, … */
+    SORT_LAUNCH = 1 << 22,   /* … and while a kernel begins */
     SLOT_PART = 256,   /* updates of one place that a thread does, one after the other, if others can do the rest … */
     SLOTS_AT_ONCE = 4, /* … which are read at the same time */
     SLOT_BLOCKS = 4,   /* at once on a multiprocessor: with fewer than 52 registers ptxas lets a read wait for sums */
-    SLOTS_EACH = 16    /* updates of which a thread does those of the places that begin there: 1 M rows of 512 bytes for
-                          50,000 places in 148 us, not 175 */
+    SLOTS_EACH = 32    /* updates of which a thread does those of the places that begin there: 1 M rows of 512 bytes for
+                          50,000 places in 150 us, not 175 */
 };
 
 /* ---- reports: a nominal machine. A thread of a CPU: its clock, and bytes per ns from the nearest caches, the last one

@@ -82,8 +82,8 @@ Sorting sorting_of(Kernel *k, V item) {
     Sorting o = {.k = k, .e = e, .so = so, .key = em_memory_type(e, so->key), .n = kernel_dim(k, so->n)};
     V tile = em_i64(e, so->tile);
     o.tiles = kernel_dim(k, sort_tiles(k->x.plan, so));
-    o.each = so->tile / k->block.threads;
-    o.thread = sort_narrowed(&o, thread_number(k));
+    o.each = so->tile / k->block.group;
+    o.thread = sort_narrowed(&o, member_number(k));
     o.number = em_bin(e, "llvm.udiv", item, o.tiles), o.tile = em_bin(e, "llvm.urem", item, o.tiles);
     o.row = em_mul(e, o.number, o.n), o.first = em_mul(e, o.tile, tile);
     o.count = sort_narrowed(&o, em_least(e, em_sub(e, o.n, o.first), tile));
@@ -94,7 +94,7 @@ void sorting_share(Sorting *o) {
     if (!o->so->alone) o->places = threads_share(o->k, (int64_t)o->so->tile * dtype_bytes(DT_u32));
 }
 V sort_own(const Sorting *o, uint32_t i) {
-    return em_add(o->e, o->thread, sort_i32(o, (int64_t)i * o->k->block.threads));
+    return em_add(o->e, o->thread, sort_i32(o, (int64_t)i * o->k->block.group));
 }
 static V key_of(const Sorting *o) {
     Kernel *k = o->k;

@@ -11,16 +11,17 @@
    Before it moves its elements a tile sorts them in shared memory. A warp has neighbouring elements, 32 at a time; its
    lanes with the same digit find each other by votes. So nothing depends on the order of threads. */
 
-enum { DIGITS = 1 << SORT_DIGIT, COUNT_BYTES = 4 };
+enum { DIGITS = 1 << SORT_DIGIT, COUNT_BYTES = 4, RANK_BITS = 16 };
 typedef struct {
     Sorting o;
     bool first; /* pass */
     uint32_t warps;
-    V lane, warp;                         /* i32 */
-    V digit, own;                         /* i32: each thread has a digit; i1: no thread before it has the same */
-    V counts;                             /* shared memory, [warps, DIGITS]: elements of the warp with the digit */
-    Keyed x[SORT_EACH];                   /* elements of the thread … */
-    V digits[SORT_EACH], rank[SORT_EACH]; /* … i32: their digits; how many of the warp are before with the same */
+    V lane, warp;             /* i32 */
+    V digit, own;             /* i32: each thread has a digit; i1: no thread before it has the same */
+    V counts;                 /* shared memory, [warps, DIGITS]: elements of the warp with the digit */
+    Keyed x[SORT_EACH_LONG];  /* elements of the thread … */
+    V digits[SORT_EACH_LONG]; /* … i32: their digits … */
+    V rank[SORT_EACH_LONG];   /* … and, below a digit, how many of the warp are before with the same */
 } Radix;
 
 static V i32(const Radix *r, int64_t n) { return sort_i32(&r->o, n); }
@@ -107,17 +108,22 @@ static void rank_elements(Radix *r) {
         em_else(e, &first, 0, NULL);
         em_if_end(e, &first, NULL, NULL);
         threads_meet_in_warp(r->o.k);
-        r->rank[i] = em_add(e, n, earlier);
+        V digit = em_bin(e, "llvm.shl", r->digits[i], i32(r, RANK_BITS)); /* one register, as they are few */
+        r->rank[i] = em_bin(e, "llvm.or", em_add(e, n, earlier), digit);
     }
     threads_meet(r->o.k);
 }
 
-/* ---- counts: of the row's tiles, [rows, DIGITS, tiles]; of whole rows, [rows, DIGITS] */
+/* ---- counts: of the row's tiles, [rows, tiles, DIGITS]; of whole rows, [rows, DIGITS] */
 static V row_digit(const Radix *r) {
     Emit *e = r->o.e;
     return em_add(e, em_mul(e, r->o.number, em_i64(e, DIGITS)), sort_widened(&r->o, r->digit));
 }
-static V tile_digit(const Radix *r) { return em_add(r->o.e, em_mul(r->o.e, row_digit(r), r->o.tiles), r->o.tile); }
+static V tile_digit(const Radix *r) {
+    Emit *e = r->o.e;
+    V tile = em_add(e, em_mul(e, r->o.number, r->o.tiles), r->o.tile);
+    return em_add(e, em_mul(e, tile, em_i64(e, DIGITS)), sort_widened(&r->o, r->digit));
+}
 static void count_tile(Kernel *k, V item, bool first) {
     Emit *e = k->e;
     Radix r = radix_of(k, item, first);
@@ -141,61 +147,6 @@ void device_count_first(Kernel *k, V item, V end) { count_tile(k, item, true); }
 void device_count(Kernel *k, V item, V end) { count_tile(k, item, false); }
 
 static void add_to(Emit *e, void *user, V *x, const V *y) { x[0] = em_add(e, x[0], y[0]); }
-/* So many neighbouring tiles a thread of those that share a digit has at once … */
-static uint32_t tiles_at_once(Dim tiles, uint32_t threads) {
-    uint32_t n = SORT_TILES;
-    while (n > 1 && dim_is_const(tiles) && (Dim)n / 2 * threads >= tiles) n /= 2;
-    return n;
-}
-/* … of which one is */
-typedef struct {
-    V inside, place, count;
-} TileCount;
-static TileCount tile_count(Kernel *k, V counts, V tile, V tiles) {
-    Emit *e = k->e;
-    TileCount t = {.inside = em_less(e, tile, tiles), .place = em_gep(e, counts, tile, e->i32)};
-    V zero = em_int(e, e->i32, 0);
-    If some = em_if(e, t.inside);
-    V count = em_load(e, e->i32, t.place, COUNT_BYTES);
-    em_else(e, &some, 1, &count);
-    em_if_end(e, &some, &zero, &t.count);
-    return t;
-}
-/* *sum: what the tiles before all of these have. */
-static void add_before(Kernel *k, uint32_t n, const TileCount *t, V *sum) {
-    Emit *e = k->e;
-    V all, own = t[0].count;
-    for (uint32_t i = 1; i < n; i++) own = em_add(e, own, t[i].count);
-    V before = em_add(e, *sum, threads_prefix(k, own, em_int(e, e->i32, 0), add_to, NULL, &all));
-    for (uint32_t i = 0; i < n; i++) {
-        If some = em_if(e, t[i].inside);
-        em_store(e, before, t[i].place, COUNT_BYTES);
-        em_else(e, &some, 0, NULL);
-        em_if_end(e, &some, NULL, NULL);
-        before = em_add(e, before, t[i].count);
-    }
-    *sum = em_add(e, *sum, all);
-}
-/* The counts of a digit in a row's tiles are replaced by what the tiles before have; their sum is left. */
-void device_count_before(Kernel *k, V item, V end) {
-    Emit *e = k->e;
-    const Sort *so = k->x.step->sort;
-    uint32_t n = tiles_at_once(sort_tiles(k->x.plan, so), k->block.group);
-    V tiles = kernel_dim(k, sort_tiles(k->x.plan, so)), zero = em_int(e, e->i32, 0), row;
-    V counts = em_gep(e, kernel_buffer(k, so->counts), em_mul(e, item, tiles), e->i32);
-    TileCount t[SORT_TILES];
-    For f = em_for(e, em_i64(e, 0), tiles, em_i64(e, (int64_t)n * k->block.group), 1, &zero);
-    V first = em_add(e, em_arg(&f.scope, 0), em_mul(e, member_number(k), em_i64(e, n))), sum = em_arg(&f.scope, 1);
-    kernel_enter(k);
-    for (uint32_t i = 0; i < n; i++) t[i] = tile_count(k, counts, em_add(e, first, em_i64(e, i)), tiles);
-    add_before(k, n, t, &sum);
-    kernel_leave(k);
-    em_for_end(e, &f, &sum, &row);
-    If one = by_one_thread(k);
-    em_store(e, row, em_gep(e, kernel_buffer(k, so->sums), item, e->i32), COUNT_BYTES);
-    by_one_thread_end(k, &one);
-}
-
 /* ---- moving */
 /* Of two numbers that each digit has: their sums for all digits below the thread's one. */
 static void below(const Radix *r, V *x, V *y) {
@@ -262,8 +213,10 @@ static void sort_tile(const Radix *r) {
     const Sorting *o = &r->o;
     Emit *e = o->e;
     for (uint32_t i = 0; i < o->each; i++) {
-        V start = sort_word_at(o, r->counts, count_at(r, r->warp, r->digits[i]));
-        sort_put(o, o->keys, o->places, em_add(e, start, r->rank[i]), own_of(r, i));
+        V digit = em_bin(e, "llvm.lshr", r->rank[i], i32(r, RANK_BITS));
+        V rank = em_both(e, r->rank[i], i32(r, (1 << RANK_BITS) - 1));
+        V start = sort_word_at(o, r->counts, count_at(r, r->warp, digit));
+        sort_put(o, o->keys, o->places, em_add(e, start, rank), own_of(r, i));
     }
     threads_meet(o->k);
 }

@@ -34,10 +34,13 @@ static Tile tile_of(Kernel *k, V item) {
     t.pairs = places && bits == 64;
     t.below = !places || t.pairs ? 0 : is_short ? HALF_WORD : 2 * HALF_WORD;
     t.n = t.o.each * (t.pairs ? 2 : 1);
-    t.words = threads_share(k, (int64_t)t.o.so->tile * (is_short ? 4 : 8));
-    if (t.pairs) t.places = threads_share(k, (int64_t)t.o.so->tile * dtype_bytes(DT_u32));
+    t.words = threads_row(k, (int64_t)t.o.so->tile * (is_short ? 4 : 8));
+    if (t.pairs) t.places = threads_row(k, (int64_t)t.o.so->tile * dtype_bytes(DT_u32));
     return t;
 }
+/* Do the threads of a row, and of other rows, make up a warp? Else they are warps of a block. */
+static bool in_warp(const Tile *t) { return t->o.k->block.group <= WARP; }
+static void meet(const Tile *t) { (in_warp(t) ? threads_meet_in_warp : threads_meet)(t->o.k); }
 static uint32_t word_bytes(const Tile *t) { return mlirTypeEqual(t->word, t->o.e->i32) ? 4 : 8; }
 static V sized(const Tile *t, MlirType to, V v) {
     MlirType from = mlirValueGetType(v);
@@ -115,14 +118,13 @@ static void exchange(const Tile *t, V mask, bool mirrored, const V *x, V *y) {
     Emit *e = t->o.e;
     uint32_t each = t->o.each;
     V other[MOST_WORDS];
-    bool warps = k->block.threads > WARP;
     If near = {0};
-    if (warps) near = em_if(e, em_cmpi(e, "ult", mask, sort_i32(&t->o, WARP)));
+    if (!in_warp(t)) near = em_if(e, em_cmpi(e, "ult", mask, sort_i32(&t->o, WARP)));
     for (uint32_t i = 0; i < t->n; i++) {
         uint32_t from = mirrored ? i / each * each + each - 1 - i % each : i;
         y[i] = threads_shuffle(k, "bfly", x[from], mask);
     }
-    if (!warps) return;
+    if (in_warp(t)) return;
     em_else(e, &near, t->n, y);
     threads_meet(k);
     put_words(t, x);
@@ -130,7 +132,7 @@ static void exchange(const Tile *t, V mask, bool mirrored, const V *x, V *y) {
     V thread = em_bin(e, "llvm.xor", t->o.thread, mask);
     for (uint32_t i = 0; i < t->n; i++) {
         uint32_t from = mirrored ? each - 1 - i % each : i % each;
-        V at = em_add(e, thread, sort_i32(&t->o, (int64_t)from * k->block.threads));
+        V at = em_add(e, thread, sort_i32(&t->o, (int64_t)from * k->block.group));
         other[i] = get_word(t, i >= each, at);
     }
     em_if_end(e, &near, other, y);
@@ -153,7 +155,7 @@ static V is_clear(const Tile *t, V bit) {
 static void sort_words(const Tile *t, V *x) {
     Emit *e = t->o.e;
     uint32_t turns = 0;
-    while (1u << turns < t->o.k->block.threads) turns++;
+    while (1u << turns < t->o.k->block.group) turns++;
     V zero = em_i64(e, 0), one = em_i64(e, 1), step = sort_i32(&t->o, 1);
     sort_own_elements(t, x);
     For f = em_for(e, zero, em_i64(e, turns), one, t->n, x);
@@ -179,7 +181,7 @@ static V spread(const Tile *t, V at) {
 static void leave_words(const Tile *t, const V *x) {
     Emit *e = t->o.e;
     V first = em_mul(e, t->o.thread, sort_i32(&t->o, t->o.each));
-    threads_meet(t->o.k);
+    meet(t);
     for (uint32_t i = 0; i < t->n; i++) {
         V at = spread(t, em_add(e, first, sort_i32(&t->o, i % t->o.each)));
         if (i < t->o.each)
@@ -187,7 +189,7 @@ static void leave_words(const Tile *t, const V *x) {
         else
             em_store(e, x[i], em_gep(e, t->places, at, e->i32), dtype_bytes(DT_u32));
     }
-    threads_meet(t->o.k);
+    meet(t);
 }
 
 /* ---- keys that are equal although their bits differ */
@@ -214,38 +216,72 @@ static V first_from(const Tile *t, int64_t number) {
     Least l = {t, em_int(t->o.e, t->o.key, number)};
     return sort_narrowed(&t->o, search_first(t->o.e, em_i64(t->o.e, 0), sort_widened(&t->o, t->o.count), is_below, &l));
 }
-/* Writes those of a warp's elements that are of the class, in their order, from *to on. */
-static void write_class(const Tile *t, V number, V belongs, V *to) {
+/* Lanes of the warp that have the row: those with the bits of `mask`, which are below `lane` in `before`. */
+typedef struct {
+    V mask, before;
+    uint32_t n;
+} Lanes;
+static Lanes lanes_of(const Tile *t) {
     Emit *e = t->o.e;
-    V all = sort_i32(&t->o, -1), lane = em_both(e, t->o.thread, sort_i32(&t->o, WARP - 1)), one = sort_i32(&t->o, 1);
+    Kernel *k = t->o.k;
+    uint32_t n = in_warp(t) ? k->block.group : WARP;
+    V one = sort_i32(&t->o, 1), lane = em_both(e, sort_narrowed(&t->o, thread_number(k)), sort_i32(&t->o, WARP - 1));
+    V mask = em_bin(e, "llvm.shl", sort_i32(&t->o, (int64_t)(((uint64_t)1 << n) - 1)),
+                    em_both(e, lane, sort_i32(&t->o, -(int64_t)n)));
+    V before = em_sub(e, em_bin(e, "llvm.shl", one, lane), one);
+    return (Lanes){mask, em_both(e, mask, before), n};
+}
+/* Writes those of the lanes' elements that are of the class, in their order, from *to on. */
+static void write_class(const Tile *t, const Lanes *l, V number, V belongs, V *to) {
+    Emit *e = t->o.e;
+    V all = sort_i32(&t->o, -1);
     V votes = threads_intrinsic(e, "llvm.nvvm.vote.ballot.sync", e->i32, 2, (V[]){all, belongs});
-    V earlier = em_both(e, votes, em_sub(e, em_bin(e, "llvm.shl", one, lane), one));
-    V at = spread(t, em_add(e, *to, em_un(e, "llvm.intr.ctpop", earlier)));
+    V at = spread(t, em_add(e, *to, em_un(e, "llvm.intr.ctpop", em_both(e, votes, l->before))));
     If f = em_if(e, belongs);
     em_store(e, sized(t, t->word, number), em_gep(e, t->words, at, t->word), word_bytes(t));
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
-    *to = em_add(e, *to, em_un(e, "llvm.intr.ctpop", votes));
+    *to = em_add(e, *to, em_un(e, "llvm.intr.ctpop", em_both(e, votes, l->mask)));
 }
-/* The first warp reads all elements again. */
-static void write_again(const Tile *t) {
+/* The lanes of a warp read all elements of their rows again. */
+static void write_rows_again(const Tile *t) {
     Kernel *k = t->o.k;
     Emit *e = k->e;
-    If first = kernel_if(k, em_less(e, t->o.thread, sort_i32(&t->o, WARP)));
+    Lanes l = lanes_of(t);
     V to[2] = {first_from(t, t->o.so->order), first_from(t, sort_nan(&t->o))}, two = em_int(e, t->o.key, 2);
     threads_meet_in_warp(k);
-    For f = em_for(e, em_i64(e, 0), sort_widened(&t->o, t->o.count), em_i64(e, WARP), 2, to);
+    For f = em_for(e, em_i64(e, 0), sort_widened(&t->o, t->o.count), em_i64(e, l.n), 2, to);
     kernel_enter(k);
     to[0] = em_arg(&f.scope, 1), to[1] = em_arg(&f.scope, 2);
     V at = em_add(e, sort_narrowed(&t->o, em_arg(&f.scope, 0)), t->o.thread), inside = em_less(e, at, t->o.count);
     V number = sort_number(&t->o, sort_given(&t->o, at).key);
     V zero = em_cmpi(e, "ult", em_sub(e, number, em_int(e, t->o.key, t->o.so->order)), two);
-    write_class(t, number, em_both(e, inside, zero), &to[0]);
-    write_class(t, number, em_both(e, inside, is_nan(t, number)), &to[1]);
+    write_class(t, &l, number, em_both(e, inside, zero), &to[0]);
+    write_class(t, &l, number, em_both(e, inside, is_nan(t, number)), &to[1]);
     kernel_leave(k);
     em_for_end(e, &f, to, to);
-    kernel_if_end(k, &first);
-    threads_meet(k);
+}
+/* The first warp does, if a row has several. */
+static void write_again(const Tile *t) {
+    Kernel *k = t->o.k;
+    if (in_warp(t)) {
+        write_rows_again(t);
+    } else {
+        If first = kernel_if(k, em_less(k->e, t->o.thread, sort_i32(&t->o, WARP)));
+        write_rows_again(t);
+        kernel_if_end(k, &first);
+    }
+    meet(t);
+}
+/* Has a row of the warp or block such elements? */
+static V any_lost(const Tile *t, V lost) {
+    Kernel *k = t->o.k;
+    lost = em_cast(k->e, "llvm.zext", k->e->i32, lost);
+    if (in_warp(t))
+        threads_merge_lanes(k, WARP, 1, &lost, add_any, NULL);
+    else
+        threads_merge(k, 1, &lost, add_any, NULL);
+    return em_cmpi(k->e, "ne", lost, sort_i32(&t->o, 0));
 }
 
 /* ---- results */
@@ -255,7 +291,9 @@ static void finish_inside(const Tile *t, V at, Keyed x) {
     const Step *s = k->x.step;
     Val y = s->e->out.at[0];
     Ix index[MAX_RANK];
-    If f = kernel_if(k, em_less(e, at, t->o.count));
+    V inside = em_less(e, at, t->o.count);
+    if (k->block.exists.ptr) inside = em_both(e, inside, k->block.exists);
+    If f = kernel_if(k, inside);
     grid_bind_point(k, &t->o.so->elements, em_add(e, t->o.row, sort_widened(&t->o, at)));
     step_at(k->x.plan, s, y, index);
     Dtype d = val_array(k->x.plan->cx, y)->dtype;
@@ -293,17 +331,14 @@ void device_sort(Kernel *k, V item, V end) {
         if (t.pairs) x[i + t.o.each] = at;
         if (sort_is_float(&t.o)) lost = em_bin(e, "llvm.or", lost, is_lost(&t, key, at));
     }
-    if (sort_is_float(&t.o)) {
-        lost = em_cast(e, "llvm.zext", e->i32, lost);
-        threads_merge(k, 1, &lost, add_any, NULL);
-    }
+    if (sort_is_float(&t.o)) lost = any_lost(&t, lost);
     sort_words(&t, x);
     leave_words(&t, x);
     if (sort_is_float(&t.o)) {
-        If again = kernel_if(k, em_cmpi(e, "ne", lost, sort_i32(&t.o, 0)));
+        If again = kernel_if(k, lost);
         write_again(&t);
         kernel_if_end(k, &again);
     }
     finish(&t);
-    threads_meet(k);
+    meet(&t);
 }

@@ -2,8 +2,8 @@
 #include "../cost.h"
 #include "threads.h"
 
-static uint32_t tile_for(Dim n) {
-    uint32_t tile = SORT_LEAST;
+static uint32_t tile_for(Dim n, uint32_t least) {
+    uint32_t tile = least;
     while (tile < SORT_TILE && (!dim_is_const(n) || tile < n)) tile *= 2;
     return tile;
 }
@@ -44,8 +44,12 @@ static void plan_digits(Plan *p, Sort *so, Span span) {
     enum { DIGITS = 1 << SORT_DIGIT };
     Types *ts = p->cx->types;
     Dim n = dim_mul(ts, so->rows, DIGITS), tiles = sort_tiles(p, so);
-    bool few = dim_is_const(tiles) && tiles <= WARP * SORT_TILES;
-    so->digits = (Grid){.items = n, .threads = BLOCK_THREADS, .group = few ? WARP : BLOCK_THREADS, .together = true};
+    bool few = dim_is_const(tiles) && tiles <= SORT_TILES;
+    uint32_t threads = few ? BLOCK_THREADS : COUNTING_THREADS;
+    so->digits = (Grid){.items = dim_mul(ts, so->rows, DIGITS * dtype_bytes(DT_u32) / SECTOR_BYTES),
+                        .threads = threads,
+                        .group = threads,
+                        .together = true};
     so->counts = buf_new(p, BUF_WORK, dim_mul(ts, dim_mul(ts, n, tiles), dtype_bytes(DT_u32)));
     so->sums = buf_new(p, BUF_WORK, dim_mul(ts, n, dtype_bytes(DT_u32)));
     so->shift = val_new(p->cx, type_of(ts, DT_i64, 0, NULL), span);
@@ -70,16 +74,32 @@ static void check_length(Plan *p, Dim n, const Eqn *e) {
          (long long)n);
     p->failed = true;
 }
+static bool sorts_words(const Sort *so) { return so->alone && dtype_bytes(so->key) <= dtype_bytes(DT_u32); }
+/* Elements of a thread; of short rows as many as leave a warp for each. */
+static uint32_t each_of(const Sort *so) {
+    uint32_t each = SORT_EACH;
+    if (so->tile > SORT_TILE) return SORT_EACH_LONG;
+    while (sorts_words(so) && so->inside && each < SORT_EACH_ALONE && each * WARP < so->tile)
+        each
+            *= 2;
+    return each;
+}
+/* Long rows of short keys alone: larger tiles, whose digits are more neighbours. */
+static bool has_large_tiles(const Sort *so) {
+    return sorts_words(so) && so->by_digits && dim_is_const(so->n) && so->n >= SORT_LONG;
+}
 Sort *sort_new(Plan *p, Dim rows, Dim n, uint32_t bits, SortGives gives, const Eqn *e) {
     Types *ts = p->cx->types;
     Sort *so = arena_new(p->arena, Sort, 1);
-    *so = (Sort){.rows = rows, .n = n, .key = key_for(bits), .tile = tile_for(n)};
+    bool sorts = prim_lower[e->prim] == LOWER_SORT;
+    *so = (Sort){.rows = rows, .n = n, .key = key_for(bits), .tile = tile_for(n, sorts ? SORT_EACH : SORT_LEAST)};
     so->kept = gives != SORT_PLACES, so->alone = gives == SORT_KEYS;
     so->passes = (bits + SORT_DIGIT - 1) / SORT_DIGIT;
     so->by_digits = by_digits_from(so);
+    if (has_large_tiles(so)) so->tile = SORT_TILE / SORT_EACH * SORT_EACH_LONG;
     check_length(p, n, e);
     Dim all = dim_mul(ts, rows, n);
-    so->inside = prim_lower[e->prim] == LOWER_SORT && dim_is_const(n) && n <= so->tile;
+    so->inside = sorts && dim_is_const(n) && n <= so->tile;
     if (so->inside) return so;
     if (!so->alone) so->places[0] = buf_new(p, BUF_WORK, dim_mul(ts, all, dtype_bytes(DT_u32)));
     if (!dim_is_const(n) || n > so->tile) plan_passes(p, so, e->span);
@@ -118,17 +138,13 @@ void plan_sort(Plan *p, Body *b, const Eqn *e) {
 bool sort_takes_members(const Step *s) {
     return s->kind == STEP_LOOPS || s->kind == STEP_DOT || (s->kind == STEP_SORT && s->sort->inside);
 }
-/* Elements of a thread. */
-static uint32_t each_of(const Sort *so) {
-    bool words = so->inside && so->alone && dtype_bytes(so->key) <= dtype_bytes(DT_u32);
-    return words ? SORT_EACH_ALONE : SORT_EACH;
-}
 void sort_decide(Plan *p, Sort *so, const Atom *loops, uint32_t n) {
     Types *ts = p->cx->types;
-    uint32_t threads = so->tile / each_of(so);
+    uint32_t group = so->tile / each_of(so), least = so->inside ? SORT_SHORT_ROWS : SORT_LEAST;
+    uint32_t threads = group < least ? least : group;
     so->elements = (Grid){.loops = loops, .nloops = n, .items = dim_mul(ts, so->rows, so->n)};
     so->grid = (Grid){.items = dim_mul(ts, so->rows, sort_tiles(p, so)), .together = true};
-    so->grid.threads = so->grid.group = threads < SORT_LEAST ? SORT_LEAST : threads;
+    so->grid.threads = threads, so->grid.group = so->inside ? group : threads;
     if (so->by_digits) so->grid.blocks = SORT_BLOCKS;
-    if (each_of(so) == SORT_EACH_ALONE) so->grid.blocks = SORT_THREADS / so->grid.threads;
+    if (so->inside && sorts_words(so)) so->grid.blocks = SORT_THREADS / threads;
 }
