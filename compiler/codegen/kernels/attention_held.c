@@ -12,7 +12,7 @@
 
 enum { ROW_LANES = 4, HALVES = 2, HALF_ROWS = 8, IN_WORD = 2, CHAINS = 2 };
 typedef struct {
-    V max[HALVES], sum[HALVES]; /* f32: of a block of keys */
+    V max[HALVES], sum[HALVES]; /* f32, the latter of a block of keys */
 } Rows;
 
 V attend_held_row(const Attend *t, uint32_t pass) {
@@ -182,47 +182,82 @@ static void rescale(const Attend *t, const V *factors, V *result) {
 }
 
 /* ---- tiles of keys */
-static void add_tile(Attend *t, V tile, V tiles, Rows *r, V *result) {
+static void multiply(const Attend *t, const Product *first, const Product *second, V tile, V tiles, Rows *r,
+                     V *result) {
     V sums[TILE_SUMS], words[TILE_SUMS / IN_WORD], factors[HALVES];
-    Product first = stage_tile(&t->first, tile), second = stage_tile(&t->second, tile);
-    uint32_t n = product_sums(&first);
-    t->from = first.first[1];
-    if (!boxed(t)) {
-        attend_meet(t, 0);
-        bring_next(t, em_add(t->e, tile, em_i64(t->e, 1)), tiles);
-    }
+    uint32_t n = product_sums(first);
     begin(t, &t->first, tile);
-    product_all(&first, NULL, true, sums);
-    product_all_end(&first, 0, sums);
+    product_all(first, NULL, true, sums);
+    product_all_end(first, 0, sums);
     end(t, &t->first, tile, tiles);
     weigh(t, n, sums, r, factors);
     pack_weights(t, n, sums, words);
     rescale(t, factors, result);
     begin(t, &t->second, tile);
-    product_all(&second, words, false, result);
-    product_all_end(&second, 0, result);
+    product_all(second, words, false, result);
+    product_all_end(second, 0, result);
     end(t, &t->second, tile, tiles);
+}
+static void leave(const Attend *t, V tile, V tiles) {
+    begin(t, &t->first, tile);
+    end(t, &t->first, tile, tiles);
+    end(t, &t->second, tile, tiles);
+}
+/* What a thread carries: n values. */
+enum { HELD_VALUES = 2 * HALVES + TILE_SUMS };
+static uint32_t pack(const Attend *t, const Rows *r, const V *result, V *to) {
+    memcpy(to, r, sizeof *r);
+    memcpy(to + 2 * HALVES, result, t->nsums * sizeof *to);
+    return 2 * HALVES + t->nsums;
+}
+static void unpack(const Attend *t, const V *from, Rows *r, V *result) {
+    memcpy(r, from, sizeof *r);
+    memcpy(result, from + 2 * HALVES, t->nsums * sizeof *from);
+}
+static void add_tile(Attend *t, V tile, V tiles, Rows *r, V *result) {
+    Product first = stage_tile(&t->first, tile), second = stage_tile(&t->second, tile);
+    V all[HELD_VALUES], next[HELD_VALUES];
+    t->from = first.first[1];
+    if (!boxed(t)) {
+        attend_meet(t, 0);
+        bring_next(t, em_add(t->e, tile, em_i64(t->e, 1)), tiles);
+    }
+    if (!attend_hides(t)) {
+        multiply(t, &first, &second, tile, tiles, r, result);
+        return;
+    }
+    uint32_t n = pack(t, r, result, all);
+    begin(t, &t->second, tile);
+    If f = em_if(t->e, attend_shown(t, &second, r->max));
+    kernel_enter(t->k);
+    multiply(t, &first, &second, tile, tiles, r, result);
+    kernel_leave(t->k);
+    pack(t, r, result, next);
+    em_else(t->e, &f, n, next);
+    kernel_enter(t->k);
+    leave(t, tile, tiles);
+    kernel_leave(t->k);
+    em_if_end(t->e, &f, all, all);
+    unpack(t, all, r, result);
 }
 void attend_held_tiles(Attend *t, V from, V to, V tiles, State *s) {
     Emit *e = t->e;
-    V old[HALVES], all[TILE_SUMS + 2 * HALVES], next[TILE_SUMS + 2 * HALVES];
-    uint32_t n = 2 * HALVES + t->nsums;
+    V all[HELD_VALUES], next[HELD_VALUES], result[TILE_SUMS];
     Rows r;
-    for (uint32_t i = 0; i < HALVES; i++) old[i] = s->max[i], all[i] = s->max[i], all[HALVES + i] = attend_f32(t, 0);
-    memcpy(all + 2 * HALVES, s->result, t->nsums * sizeof *all);
+    for (uint32_t i = 0; i < HALVES; i++) r.max[i] = s->max[i], r.sum[i] = attend_f32(t, 0);
+    uint32_t n = pack(t, &r, s->result, all);
     For f = em_for(e, from, to, em_i64(e, 1), n, all);
     kernel_enter(t->k);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
-    memcpy(&r, next, sizeof r);
-    add_tile(t, em_arg(&f.scope, 0), tiles, &r, next + 2 * HALVES);
-    memcpy(next, &r, sizeof r);
+    unpack(t, next, &r, result);
+    add_tile(t, em_arg(&f.scope, 0), tiles, &r, result);
+    pack(t, &r, result, next);
     kernel_leave(t->k);
     em_for_end(e, &f, next, all);
-    memcpy(&r, all, sizeof r);
-    memcpy(s->result, all + 2 * HALVES, t->nsums * sizeof *all);
+    unpack(t, all, &r, s->result);
     for (uint32_t i = 0; i < HALVES; i++) {
         threads_merge_lanes(t->k, ROW_LANES, 1, &r.sum[i], attend_merge_sum, NULL);
-        s->sum[i] = attend_add_f64(t, s->sum[i], factor(t, old[i], r.max[i]), r.sum[i]);
+        s->sum[i] = attend_add_f64(t, s->sum[i], factor(t, s->max[i], r.max[i]), r.sum[i]);
         s->max[i] = r.max[i];
     }
 }

@@ -95,6 +95,16 @@ static double find_scale(Plan *p, const Attention *a) {
     }
     return 0;
 }
+/* A score that is one of two by a condition, such as that of a causal mask. */
+static void find_hidden(Plan *p, Attention *a) {
+    const Eqn *e = maker(p, under(p, a->score, false));
+    if (!e || e->prim != P_select_n || e->in.n != 3) return;
+    for (uint32_t i = 1; i <= 2; i++) {
+        Scalar s = {0};
+        if (!scalar_of(p->cx, under(p, e->in.at[i], true), &s) || dtype_info[s.dtype].kind != DK_FLOAT) continue;
+        a->hidden = e, a->number = i, a->hidden_score = scalar_float(s);
+    }
+}
 
 /* ---- what is between the products: all that depends on the scores; nothing else uses it */
 typedef struct {
@@ -189,6 +199,10 @@ bool attention_index(Plan *p, const Attention *a, const Ix *share, AttentionInde
     if (!within(p, a->difference->in.at[1], x->shift, a->max->out.at[0], x->max)) return false;
     if (!along(p, a->max, x->max, a->key, at)) return false;
     if (!within(p, a->max->in.at[0], at, a->score, other) || !same_index(p, a->score, x->score, other)) return false;
+    if (a->hidden) {
+        if (!within(p, a->score, x->score, a->hidden->out.at[0], other)) return false;
+        eval_operand(p, a->hidden, a->hidden->in.at[0], other, x->hidden);
+    }
     return within(p, a->score, x->score, a->scores->out.at[0], x->scores);
 }
 
@@ -366,6 +380,7 @@ static bool fits(Plan *p, Attention *a) {
     if (!used_alone(w) || !open_shares(p, a, &s) || !worth(p, &s) || !suits(p, a, &s)) return false;
     DeviceDot *d = a->dot = arena_new(p->arena, DeviceDot, 1);
     a->scale = find_scale(p, a);
+    find_hidden(p, a);
     d->e = a->scores;
     dot_device_terms(p, d);
     mark(p, w, a);
@@ -474,7 +489,8 @@ static void hold_scores(Plan *p, DeviceDot *d, DeviceDot *scores, const Tile *t)
         if (padded(terms[i], 2 * x->tile.terms) > padded(terms[i], x->tile.terms)) continue;
         x->tile.terms *= 2, x->tile.turns /= 2;
     }
-    scores->boxed = d->boxed = d->warpgroups && dot_box_columns(p, scores) && dot_box_columns(p, d);
+    scores->boxed = d->boxed =
+        d->warpgroups && dot_box_columns(p, scores) && dot_box_columns(p, d);
 }
 void attention_schedule(Plan *p, Step *s) {
     DeviceDot *d = s->dot->device;
