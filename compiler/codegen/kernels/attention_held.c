@@ -114,14 +114,15 @@ static bool in_half(uint32_t i, uint32_t half) { return i / 2 % 2 == half; }
 /* Replaces the sums of one row by scores; their maximum. */
 static V score_row(const Attend *t, uint32_t half, uint32_t n, V *x) {
     Dtype d = attend_dtype(t, t->a->score);
-    V largest = attend_f32(t, -INFINITY);
+    V most[CHAINS] = {attend_f32(t, -INFINITY), attend_f32(t, -INFINITY)};
     for (uint32_t i = 0; i < n; i++) {
         if (!in_half(i, half)) continue;
         kernel_enter(t->k);
         x[i] = attend_score(t, column_of(t, i), x[i], scaled(t));
-        largest = attend_larger(t, largest, x[i]);
+        most[i % CHAINS] = attend_larger(t, most[i % CHAINS], x[i]);
         kernel_leave(t->k);
     }
+    V largest = attend_larger(t, most[0], most[1]);
     threads_merge_lanes(t->k, ROW_LANES, 1, &largest, attend_merge_max, &d);
     return largest;
 }

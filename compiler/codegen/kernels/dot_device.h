@@ -58,7 +58,6 @@ void stage_end(const Product *, V turn, const Held *);
 void stage_wait(const Product *, bool all);
 
 /* dot->held: the product of a tile of keys, by its number; of them there are HELD_PLACES in the ring. */
-enum { HELD_PLACES = 2 };
 Product stage_tile(const Product *, V tile);
 
 /* Brings the terms of one operand there, by asynchronous copies or at once. */

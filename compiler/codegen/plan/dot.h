@@ -65,6 +65,7 @@ typedef struct Dot {
 enum { DOT_ROWS, DOT_COLUMNS, DOT_BATCHES, DOT_ROLES };
 /* Elements between the rows of terms in shared memory, if threads multiply; between those of sums. */
 enum { TILE_PAD = 4, SLAB_PAD = 8 };
+enum { HELD_PLACES = 2 };                     /* of tiles of keys in shared memory */
 enum { WARPGROUP_ROWS = 64, WARP_ROWS = 16 }; /* that a warpgroup multiplies at once; a warp */
 /* What multiplies: each thread its own elements; or warps, by tensor cores, 16 × 8 at a time, or 8 × 8 of f64. */
 typedef enum { DOT_FMA, DOT_MMA, DOT_MMA_F64 } DotForm;
