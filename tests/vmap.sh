@@ -4,7 +4,7 @@
 # that is here, though not the first.
 . "$(dirname "$0")/try.sh"
 cat >"$work/want" <<'X1'
-again bake custom_lin dot_halves dot_words element elementwise make runtime_call sort_positions spmd take: written by the last passes, or not compiled at all
+again bake custom_lin dot_halves dot_words element elementwise make runtime_call sort_keys sort_positions spmd take: written by the last passes, or not compiled at all
 addupdate empty_ref for for_loop free_ref freeze get new_ref pallas_call run_state swap while_loop: gone before transformations
 dim_as_value empty empty2 iota platform_index: take no array
 random_join: written after transformations

@@ -60,15 +60,22 @@ enum {
     SORT_TILE = 4096,       /* elements that a block sorts in shared memory */
     SORT_LEAST = 32,        /* fewer are sorted as so many; threads */
     SORT_EACH = 8,          /* elements of a thread */
+    SORT_EACH_ALONE =
+        32, /* keys of at most 32 bits of a thread, if they are alone and rows are tiles: a warp sorts 1024 */
+    SORT_THREADS = 1024,    /* of a multiprocessor that do so, of 64 registers */
     SORT_DIGIT = 8,         /* bits of the keys by which a pass sorts long rows */
     SORT_BLOCKS = 2,        /* at once on a multiprocessor: 64 registers for each of 512 threads */
-    SORT_TILES = 8,         /* tiles whose elements with a digit a thread adds up at once */
-    SORT_SORTED = 132, /* bytes that memory moves while an element is sorted in a tile: 44 instructions of a warp, … */
-    SORT_MERGED = 28,  /* … is merged, 9, … */
-    SORT_MOVED = 15,   /* … or goes through a pass, 5, … */
-    SORT_LAUNCH = 1 << 22, /* … and while a kernel begins */
-    SLOT_PART = 256,  /* updates of one place that a thread does, one after the other, if others can do the rest … */
-    SLOTS_AT_ONCE = 4 /* … which are read at the same time */
+    SORT_TILES = 8,         /* neighbouring tiles whose elements with a digit a thread adds up at once */
+    SORT_SORTED = 60,       /* bytes that memory moves while a key and its place are sorted in a tile, … */
+    SORT_SORTED_ALONE = 26, /* … a key of at most 32 bits alone, … */
+    SORT_MERGED = 28,       /* … is merged, 9 instructions of a warp, … */
+    SORT_MOVED = 15,        /* … or goes through a pass, 5, … */
+    SORT_LAUNCH = 1 << 22,  /* … and while a kernel begins */
+    SLOT_PART = 256,   /* updates of one place that a thread does, one after the other, if others can do the rest … */
+    SLOTS_AT_ONCE = 4, /* … which are read at the same time */
+    SLOT_BLOCKS = 4,   /* at once on a multiprocessor: with fewer than 52 registers ptxas lets a read wait for sums */
+    SLOTS_EACH = 16    /* updates of which a thread does those of the places that begin there: 1 M rows of 512 bytes for
+                          50,000 places in 148 us, not 175 */
 };
 
 /* ---- reports: a nominal machine. A thread of a CPU: its clock, and bytes per ns from the nearest caches, the last one
@@ -219,12 +226,14 @@ enum {
 
 /* ---- GPUs: how a step is divided among blocks and threads */
 enum {
-    BLOCK_THREADS = 256,    /* of a block, if there is enough for it to do */
-    MOST_BLOCKS = 1 << 30,  /* of a grid */
-    SHORT_ROW = 16,         /* no more elements of a reduced lane loop, or of prefixes, are done by one thread */
-    LEAST_GROUP = 8,        /* a longer one is shared by at least so many threads, … */
-    ROW_ITEMS = 8,          /* … each of which has so many elements, … */
-    WARP_ROW = 1024,        /* … which are a warp for so many elements … */
+    BLOCK_THREADS = 256,   /* of a block, if there is enough for it to do */
+    MOST_BLOCKS = 1 << 30, /* of a grid */
+    SHORT_ROW = 12,  /* no more elements of a reduced lane loop, or of prefixes, are done by one thread (sums of rows
+                               of 16: 266 us, so 153; of 12: 135, with more threads 196); … */
+    SHORT_AGAIN = 8, /* … if several stages read them, so many (softmax of rows of 10: 529 us, so 256) */
+    LEAST_GROUP = 8, /* a longer one is shared by at least so many threads, … */
+    ROW_ITEMS = 8,   /* … each of which has so many elements, … */
+    WARP_ROW = 1024, /* … which are a warp for so many elements … */
     LEAST_WARP_ROWS = 2048, /* … of at least so many rows */
     APART_BLOCKS = 128,     /* blocks with rows of their own that leave much of a GPU idle, … */
     APART_TERMS = 1 << 16,  /* … if each has so many terms in all: 12 us at 20 GB/s, where a kernel begins in 3 … */
@@ -232,8 +241,16 @@ enum {
     HELD_WORDS = 32,        /* of a row that a thread has in registers for several stages … */
     HELD_EACH = 8,          /* … or half as many, if it can be more threads and there are many rows … */
     HELD_THREADS = 1024,    /* … at most, of which each may have 64 registers … */
+    HELD_TWICE = 512,       /* … or so many, as two blocks on a multiprocessor, for at least … */
+    HELD_BLOCKS = 528,      /* … so many blocks, if these have room for the rest of their rows … */
+    HELD_ROOM = 112 << 10,  /* … in so many bytes of shared memory: logsumexp of 32000 in 235 us, not 290; … */
+    HELD_NEAR = 16,         /* … so many words are in registers then, if there is room for the others */
+    HELD_CLUSTER = 8,       /* the most blocks that share a row: what all GPUs with clusters have */
+    CLUSTER_TERMS = 500000, /* f32 that fit into registers and shared memory of a cluster */
+    HELD_SCRATCH = 1 << 10, /* bytes of shared memory for combining what threads have, of a reduction */
     HELD_COST = 4096,       /* … and what is written out for all of its elements */
-    HELD_TURNS = 2,         /* runs of a thread in one iteration of the loop over the rest of a long row */
+    HELD_TURNS = 2,         /* runs in one iteration of the loop over the rest of a long row in shared memory … */
+    AGAIN_TURNS = 4,        /* … or in memory */
     AGAIN_COST = 48,       /* in the time in which memory takes 4 bytes and gives them back so much is computed again */
     SHARED_ROWS = 32768,   /* bytes of the scratch rows of a block with several */
     DEVICE_ALIGN = 16,     /* bytes of the widest access; every array and buffer begins at a multiple of them */
@@ -241,16 +258,40 @@ enum {
     RUN_POINTS = 1 << 14,  /* … of at least so many elements */
     SECTOR_BYTES = 32,     /* that memory gives at once: a run of accesses that are apart along the lane loop … */
     MOST_ACROSS = 32,      /* … and its most elements */
+    MOST_RUN_ROWS = 4,     /* … of so many rows, if these read elements in common, … */
+    RUN_ROWS_COST = 256,   /* … and all that costs no more */
+    ROW_READS = 16,        /* places of an element that are compared for it */
+    CROSSED_BYTES = 256,   /* of a row of a tile of elements that are apart along the lane loop, … */
+    CROSSED_SIDE = 128,    /* … no more than so many of them, … */
+    CROSSED_WIDEST = 8,    /* … each of so many bytes at most; … */
+    CROSSED_TILES = 32,    /* … with fewer tiles threads read them from memory */
     RUN_TURNS = 4,         /* so many runs are in flight in a thread … */
     CHEAP_RUN = 64,        /* … if what it does costs no more than this … */
     RUN_THREADS = 1 << 17, /* … and there are still so many threads */
+    GATHERED_ROWS = 4,     /* of which a thread has a run each, if they are read at computed places */
     PARTS_READ = 4,        /* parts of a sum that a thread reads at once, … */
     TERMS_READ = 8,        /* … or terms, … */
     TERMS_HELD = 16,       /* … of all its sums no more than so many, for which 64 registers are enough, … */
     TERMS_COST = 160,      /* … and the most that it does for them */
     WINDOW_TERMS = 64,     /* the most of neighbouring windows that a thread adds up */
-    PREFIX_ITEMS = 4,      /* neighbouring elements that a thread of a block has at a time */
-    PREFIX_PART = 16       /* of what a part of prefixes leaves */
+    SCAN_TURNS = 16,       /* of a program's loop that are done at once, … */
+    SCAN_READS = 32,       /* … with what they read first: 1000 turns of 65536 threads in 140 us, not 450 */
+    PREFIX_TURN = 16,      /* elements of a row that a thread has at a time where threads share it, … */
+    PREFIX_RUN = 4,        /* … of which so many are neighbours if accesses are not wide and combining takes long */
+    PREFIX_ROWS = 4,       /* rows of a thread that lie beside each other, … */
+    PREFIX_AHEAD = 8,      /* … of each of which it reads so many elements at once; … */
+    PREFIX_THREADS = 1 << 16, /* … as many threads are enough for that */
+    PREFIX_HELD = 64,         /* elements of which no thread has more: */
+    PREFIX_FEW = 32,          /* words of them and of what is before runs for which 64 registers are enough, … */
+    PREFIX_WORDS = 80,        /* … and 128 */
+    PREFIX_LONGER = 4,        /* times a turn is a part that stays in registers, … */
+    MOST_RUNS = 16,           /* … of no more runs, … */
+    ENOUGH_PARTS = 264,       /* … if there are still so many parts: two blocks for each multiprocessor */
+    PARTS_LEFT = 8192,        /* parts of which each reads what all before it leave; of more … */
+    COLUMN_PARTS_LEFT = 128,  /* … or of columns, whose parts are shorter, … */
+    PARTS_GROUP = 64,         /* … what groups of so many leave, … */
+    MOST_GROUPS = 4,          /* … for so many times as many groups as parts */
+    PREFIX_PART = 16          /* bytes of what a part of prefixes leaves */
 };
 /* Sums of terms that lie beside those of other sums: columns. */
 enum {
@@ -268,11 +309,10 @@ enum {
     BLOCK_PARTS = 1024,
     COLUMN_PART = 512,
     COLUMN_PARTS = 512,
-    COLUMN_BLOCKS = 1024,       /* enough for 132 multiprocessors: each has 4 at once, of 64 registers a thread */
-    COLUMN_SHORTER = 4,         /* parts may be so much shorter for them */
-    MOST_THREAD_ROWS = 1 << 15, /* … or a thread */
-    THREAD_PART = 64,
-    THREAD_PARTS = 128
+    COLUMN_BLOCKS = 1024, /* enough for 132 multiprocessors: each has 4 at once, of 64 registers a thread */
+    COLUMN_SHORTER = 4,   /* parts may be so much shorter for them */
+    THREAD_PART = 64,     /* … or a thread, of fewer rows than PREFIX_THREADS */
+    THREAD_PARTS = 512
 };
 
 /* ---- programs of stdlib/ */

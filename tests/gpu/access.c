@@ -44,6 +44,19 @@ static Space window(u64 *address) {
     default: *address |= top; return SPACE_GLOBAL;
     }
 }
+/* Where a place of this block, or of the one of the cluster that the address names, is in the memory of all. */
+static u64 in_cluster(Warp *w, u32 lane, u64 address, u32 bytes) {
+    const Block *b = w->block;
+    u64 rank = address / RANK_BYTES ? address / RANK_BYTES - 1 : rank_of(w), at = address % RANK_BYTES;
+    u32 each = b->nwarps / b->ranks, live = 0;
+    if (rank >= b->ranks || at + bytes > b->shared_bytes)
+        fault(w, lane, "%u bytes at %#llx are not in the %u bytes of shared memory of %u blocks", bytes,
+              (unsigned long long)address, b->shared_bytes, b->ranks);
+    for (u64 k = rank * each; k < (rank + 1) * each; k++) live |= b->warps[k].entry.live;
+    if (!live) fault(w, lane, "block %u of the cluster has ended", (u32)rank);
+    return rank * b->shared_bytes + at;
+}
+static bool clustered(const Warp *w, Space space) { return space == SPACE_SHARED && w->block->ranks > 1; }
 static bool writes(Touch how) { return how == TOUCH_WRITE || how == TOUCH_ATOMIC_WRITE; }
 static bool reads(Touch how) { return how == TOUCH_READ || how == TOUCH_ATOMIC_READ || how == TOUCH_ATOMIC_WRITE; }
 static _Noreturn void unaligned(Warp *w, u32 lane, u64 address, u32 bytes) {
@@ -101,6 +114,7 @@ u8 *place_of(Warp *w, Space space, u32 lane, u64 address, u32 bytes, Touch how) 
     if (address & (bytes - 1)) unaligned(w, lane, address, bytes);
     if (space == SPACE_GLOBAL) return global_place(w, lane, address, bytes, how);
     Bank b = bank_of(w, space);
+    if (clustered(w, space)) address = in_cluster(w, lane, address, bytes), b.end *= w->block->ranks;
     if (address < b.first || address > b.end || bytes > b.end - address || (b.constant && writes(how)))
         fault(w, lane, "%u bytes at %lld are not in the %llu bytes of %s memory%s", bytes, (long long)address,
               (unsigned long long)(b.end - b.first), space_names[space],
@@ -170,7 +184,7 @@ static bool global_places(Warp *w, u32 mask, const u64 *address, u32 bytes, Touc
 static bool bank_places(Warp *w, Space space, u32 mask, const u64 *address, u32 bytes, Touch how, u8 *place[LANES],
                         Range r) {
     Bank b = bank_of(w, space);
-    if (r.low > b.end || r.high > b.end || r.high + bytes > b.end || (b.constant && writes(how)))
+    if (clustered(w, space) || r.low > b.end || r.high > b.end || r.high + bytes > b.end || (b.constant && writes(how)))
         return one_by_one(w, space, mask, address, bytes, how, place);
     EACH_LANE place[l] = b.at + l * b.stride + address[l];
     if (b.written) visit_all(w, space, mask, address, place, b.written - b.at, bytes, how, false);

@@ -22,16 +22,17 @@ void run_cp_async(Warp *w, const Ins *i, u32 mask) {
     u64 to_room[LANES], from_room[LANES];
     const u64 *to = addresses(w, i, i->o[0], i->offset, to_room),
               *from = addresses(w, i, i->o[1], i->offset2, from_room);
+    u64 places[LANES] = {0};
     each_lane(l, mask) {
         u32 valid = i->o[2] == NO_SLOT ? i->bytes : SLOT(u32, 2)[l];
         if (valid > i->bytes) fault(w, l, "cp.async reads %u of %u bytes", valid, i->bytes);
-        place_of(w, SPACE_SHARED, l, to[l], i->bytes, TOUCH_NOT);
+        places[l] = (u64)(place_of(w, SPACE_SHARED, l, to[l], i->bytes, TOUCH_NOT) - w->block->shared);
         if (from[l] & (i->bytes - 1u))
             fault(w, l, "address %#llx is not a multiple of %u", (unsigned long long)from[l], i->bytes);
         if (valid) place_of(w, SPACE_GLOBAL, l, from[l], 1, TOUCH_NOT);
-        add_copy(w, l, (Copy){to[l], from[l], i->bytes, valid, l, NOT_COMMITTED});
+        add_copy(w, l, (Copy){places[l], from[l], i->bytes, valid, l, NOT_COMMITTED});
     }
-    if (ptx_options.races & 1) touch_asked(w, mask, to, i->bytes);
+    if (ptx_options.races & 1) touch_asked(w, mask, places, i->bytes);
 }
 void run_cp_commit(Warp *w, const Ins *i, u32 mask) {
     for (u32 k = 0; k < w->copies.n; k++) {

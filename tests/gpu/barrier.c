@@ -32,7 +32,9 @@ void run_barrier(Warp *w, const Ins *i, u32 mask) {
     bool counted = i->o[1] != NO_SLOT;
     if (number >= MAX_BARRIERS) fault(w, lane, "barrier %u", number);
     w->block->failed_tests = 0;
-    u32 expected = counted ? SLOT(u32, 1)[lane] : w->block->threads, here = (u32)__builtin_popcount(mask);
+    number += MAX_BARRIERS * rank_of(w);
+    u32 expected = counted ? SLOT(u32, 1)[lane] : w->block->threads / w->block->ranks,
+        here = (u32)__builtin_popcount(mask);
     if (counted && (expected == 0 || expected % LANES)) fault(w, lane, "a barrier for %u threads", expected);
     arrive(w, mask, number, expected, counted && i->sign ? LANES : here);
     Barrier *x = &w->block->barriers[number];
@@ -45,10 +47,26 @@ void run_barrier(Warp *w, const Ins *i, u32 mask) {
     w->waits = mask ? number + 1 : 0;
     complete(w, mask, number);
 }
+/* All threads of the cluster meet where they wait. */
+void run_cluster_arrive(Warp *w, const Ins *i, u32 mask) {
+    if (w->arrived & mask) fault(w, first_lane(w->arrived & mask), "it has arrived at the cluster's barrier already");
+    w->arrived |= mask;
+}
+void run_cluster_wait(Warp *w, const Ins *i, u32 mask) {
+    Barrier *x = &w->block->barriers[CLUSTER_BARRIER];
+    u32 here = (u32)__builtin_popcount(mask);
+    if (mask & ~w->arrived) fault(w, first_lane(mask & ~w->arrived), "it has not arrived at the cluster's barrier");
+    w->arrived &= ~mask;
+    arrive(w, mask, CLUSTER_BARRIER, w->block->threads, here);
+    if (clocks_on) clocks_meet(w, mask, CLUSTER_BARRIER);
+    x->waiting += here;
+    w->waits = CLUSTER_BARRIER + 1;
+    complete(w, mask, CLUSTER_BARRIER);
+}
 void give_reduced(Warp *w, const Ins *i, u32 mask) {
     if (i->kind < BARRIER_RED) return;
-    u32 lane = first_lane(mask),
-        found = w->block->reduced[((const u32 *)(w->entry.frame + i->o[0]))[lane]][i->kind - BARRIER_RED];
+    u32 lane = first_lane(mask), number = MAX_BARRIERS * rank_of(w) + ((const u32 *)(w->entry.frame + i->o[0]))[lane],
+        found = w->block->reduced[number][i->kind - BARRIER_RED];
     u32 *d = (u32 *)(w->entry.frame + i->o[2]);
     if (i->kind == BARRIER_RED)
         each_lane(l, mask) d[l] = found;

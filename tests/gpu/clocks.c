@@ -18,9 +18,9 @@ static struct {
     u32 *all_shown;        /* to all threads, by barriers of them */
 } clocks;
 
-static u32 rows(void) { return clocks.threads + MAX_BARRIERS + HALVES * MOST_MBARRIERS + 1; }
+static u32 rows(void) { return clocks.threads + ALL_BARRIERS + HALVES * MOST_MBARRIERS + 1; }
 static u32 barrier_row(u32 barrier) { return clocks.threads + barrier; }
-static u32 mbarrier_row(u32 mbarrier, u32 half) { return clocks.threads + MAX_BARRIERS + HALVES * mbarrier + half; }
+static u32 mbarrier_row(u32 mbarrier, u32 half) { return clocks.threads + ALL_BARRIERS + HALVES * mbarrier + half; }
 static u32 thread_row(const Warp *w, u32 lane) { return w->index * LANES + lane; }
 static u32 *seen(u32 row) { return clocks.seen + (size_t)row * clocks.n; }
 static u32 *shown(u32 row) { return clocks.shown + (size_t)row * clocks.n; }

@@ -245,6 +245,13 @@ static void form_bar(Parser *p, Ins *i, const Parts *x) {
         row_operands(p, i, row);
         return;
     }
+    if (has(x, "cluster")) {
+        bool waits = has(x, "wait");
+        if (!waits && !has(x, "arrive")) wrong(p, "%.*s is not known", SF(x->all));
+        i->run = waits ? run_cluster_wait : run_cluster_arrive, i->members = NO_SLOT;
+        if (waits) i->flow = FLOW_BARRIER, i->sign = has(x, "aligned");
+        return;
+    }
     int kind = which_of(x, barrier_kinds);
     if (kind < 0) wrong(p, "%.*s is not known", SF(x->all));
     i->kind = barrier_ids[kind];

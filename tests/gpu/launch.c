@@ -63,7 +63,7 @@ static void set_special(uint8_t *frame, uint32_t which, uint32_t lane, uint32_t 
 }
 static void fill_special(Launch *x, Warp *w, uint32_t l) {
     PtxDim3 n = x->block, g = x->grid;
-    uint32_t t = w->index * LANES + l, one = 1u << l;
+    uint32_t ranks = x->b.ranks, each = x->b.nwarps / ranks, t = w->index % each * LANES + l, one = 1u << l;
     const uint32_t values[SPECIAL_REGISTERS] = {[SR_TID] = t % n.x,
                                                 [SR_TID + 1] = t / n.x % n.y,
                                                 [SR_TID + 2] = t / n.x / n.y,
@@ -74,14 +74,17 @@ static void fill_special(Launch *x, Warp *w, uint32_t l) {
                                                 [SR_NCTAID + 1] = g.y,
                                                 [SR_NCTAID + 2] = g.z,
                                                 [SR_LANEID] = l,
-                                                [SR_WARPID] = w->index,
-                                                [SR_NWARPID] = x->b.nwarps,
+                                                [SR_WARPID] = w->index % each,
+                                                [SR_NWARPID] = each,
                                                 [SR_LANEMASK_EQ] = one,
                                                 [SR_LANEMASK_LE] = one | (one - 1),
                                                 [SR_LANEMASK_LT] = one - 1,
                                                 [SR_LANEMASK_GE] = ~(one - 1),
                                                 [SR_LANEMASK_GT] = ~(one | (one - 1)),
                                                 [SR_DYNAMIC_SMEM] = x->dynamic_bytes,
+                                                [SR_NCLUSTER] = g.x / ranks,
+                                                [SR_RANK] = w->index / each,
+                                                [SR_RANKS] = ranks,
                                                 [SR_ONE] = 1};
     for (uint32_t k = 0; k < SPECIAL_REGISTERS; k++) set_special(w->frame, k, l, values[k]);
 }
@@ -111,25 +114,29 @@ static void make_warp(Launch *x, uint32_t k) {
 static void make_block(Launch *x) {
     Block *b = &x->b;
     b->launch = x;
-    b->threads = x->block.x * x->block.y * x->block.z;
+    b->ranks = x->f->info.cluster > 1 ? x->f->info.cluster : 1;
+    b->threads = x->block.x * x->block.y * x->block.z * b->ranks;
     b->nwarps = (b->threads + LANES - 1) / LANES;
     b->shared_bytes = shared_total(x->f, x->dynamic_bytes);
-    b->shared = launch_room(x, b->shared_bytes, SHARED_ALIGN);
-    b->shared_written = launch_room(x, b->shared_bytes, SLOT_ALIGN);
+    if (b->ranks > 1) b->shared_bytes = (b->shared_bytes + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
+    b->shared = launch_room(x, (size_t)b->ranks * b->shared_bytes, SHARED_ALIGN);
+    b->shared_written = launch_room(x, (size_t)b->ranks * b->shared_bytes, SLOT_ALIGN);
     for (uint32_t k = 0; k < b->nwarps; k++) make_warp(x, k);
 }
 static void begin_warp(Warp *w) {
     Activation *a = &w->entry;
     PtxDim3 id = w->block->id;
-    const uint32_t place[] = {id.x, id.y, id.z};
+    uint32_t ranks = w->block->ranks;
+    const uint32_t place[] = {id.x + rank_of(w), id.y, id.z};
     a->started = a->live = w->all, a->exited = 0;
     a->groups[0] = (Group){0, w->all, LANES_READY, 0}, a->ngroups = 1, a->turn = a->slices = 0;
-    w->top = a, w->depth = 0, w->syncs = 0, w->busy = 0;
+    w->top = a, w->depth = 0, w->syncs = 0, w->busy = 0, w->arrived = 0;
     w->copies.n = 0;
     memset(w->copies.groups, 0, sizeof w->copies.groups);
     products_reset(w);
     for (uint32_t k = 0; k < 3; k++)
         for (uint32_t l = 0; l < LANES; l++) set_special(a->frame, SR_CTAID + k, l, place[k]);
+    for (uint32_t l = 0; l < LANES; l++) set_special(a->frame, SR_CLUSTER, l, id.x / ranks);
     if (w->local) {
         memset(w->local, POISON, (size_t)LANES * w->local_bytes);
         memset(w->local_written, 0, (size_t)LANES * w->local_bytes);
@@ -137,11 +144,13 @@ static void begin_warp(Warp *w) {
 }
 static void begin_block(Launch *x, uint64_t number) {
     Block *b = &x->b;
+    number *= b->ranks;
     b->id = (PtxDim3){(uint32_t)(number % x->grid.x), (uint32_t)(number / x->grid.x % x->grid.y),
                       (uint32_t)(number / x->grid.x / x->grid.y)};
-    memset(b->shared, POISON, b->shared_bytes);
-    memset(b->shared_written, 0, b->shared_bytes);
-    memset(b->barriers, 0, sizeof b->barriers);
+    memset(b->shared, POISON, (size_t)b->ranks * b->shared_bytes);
+    memset(b->shared_written, 0, (size_t)b->ranks * b->shared_bytes);
+    memset(b->barriers, 0, b->ranks * MAX_BARRIERS * sizeof *b->barriers);
+    b->barriers[CLUSTER_BARRIER] = (Barrier){0};
     b->atomics = b->acquired = false;
     b->nbulk = b->mbarriers.n = b->meets = b->failed_tests = 0;
     for (uint32_t k = 0; k < MAX_WARPS / WARPGROUP; k++) b->warpgroups[k].n = 0;
@@ -192,7 +201,7 @@ static void run_block(Launch *x) {
     for (uint32_t k = 0; k < b->nwarps; k++) copies_end(&b->warps[k]), wgmma_end(&b->warps[k]);
 }
 static void run_blocks(Launch *x) {
-    uint64_t n = (uint64_t)x->grid.x * x->grid.y * x->grid.z;
+    uint64_t n = (uint64_t)x->grid.x * x->grid.y * x->grid.z / x->b.ranks;
     for (uint64_t k = 0; k < n; k++) {
         begin_block(x, in_order(x, k, n));
         run_block(x);
@@ -210,6 +219,12 @@ static bool suits(const PtxFunc *f, PtxDim3 grid, PtxDim3 block) {
         return refused(f, "blocks of %u x %u x %u threads", block.x, block.y, block.z);
     if (most && threads > most)
         return refused(f, "%llu threads, its .maxntid is %llu", (unsigned long long)threads, (unsigned long long)most);
+    uint32_t cluster = f->info.cluster;
+    if (cluster > MAX_CLUSTER || cluster * threads > MAX_TOGETHER)
+        return refused(f, "clusters of %u blocks of %llu threads", cluster, (unsigned long long)threads);
+    if (cluster > 1 && (grid.x % cluster || grid.y * grid.z != 1 || threads % LANES))
+        return refused(f, "%u x %u x %u blocks of %llu threads in clusters of %u", grid.x, grid.y, grid.z,
+                       (unsigned long long)threads, cluster);
     if (r.x && (r.x != block.x || r.y != block.y || r.z != block.z))
         return refused(f, "blocks of %u x %u x %u threads, its .reqntid is %u x %u x %u", block.x, block.y, block.z,
                        r.x, r.y, r.z);

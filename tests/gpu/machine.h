@@ -12,8 +12,12 @@
 enum {
     MAX_THREADS = 1024,
     WARPGROUP = 4,
-    MAX_WARPS = MAX_THREADS / LANES,
+    MAX_CLUSTER = 8,
+    MAX_TOGETHER = 4096, /* threads of a cluster; a GPU has more */
+    MAX_WARPS = MAX_TOGETHER / LANES,
     MAX_BARRIERS = 16,
+    CLUSTER_BARRIER = MAX_CLUSTER * MAX_BARRIERS, /* behind those of the blocks */
+    ALL_BARRIERS,
     MAX_CALLS = 24,
     MAX_COPY_GROUPS = 64,
     SHARED_ALIGN = 1024
@@ -91,6 +95,7 @@ struct Warp {
     uint32_t carry;                 /* the condition code, a bit of each lane */
     uint32_t depth;                 /* of calls */
     uint32_t waits;                 /* set by a barrier's run: 1 + the barrier */
+    uint32_t arrived;               /* lanes at the barrier of the cluster, that have not waited */
     bool poll;                      /* set by a failed test of an mbarrier */
     uint32_t busy;                  /* instructions since the last failed test */
     uint8_t *local, *local_written; /* of one lane after the other */
@@ -109,12 +114,13 @@ typedef struct Launch Launch;
 struct Block {
     Launch *launch;
     uint8_t *shared, *shared_written;
-    uint32_t shared_bytes, threads, nwarps;
-    PtxDim3 id;
-    uint32_t first_epoch; /* see race.h */
+    uint32_t shared_bytes, threads, nwarps; /* bytes of one of the blocks if it is a cluster, threads of all */
+    uint32_t ranks;                         /* blocks */
+    PtxDim3 id;                             /* of the first one */
+    uint32_t first_epoch;                   /* see race.h */
     bool atomics, acquired;
-    Barrier barriers[MAX_BARRIERS];
-    uint32_t reduced[MAX_BARRIERS][3]; /* what the last completed bar.red found: popc, and, or */
+    Barrier barriers[ALL_BARRIERS];
+    uint32_t reduced[ALL_BARRIERS][3]; /* what the last completed bar.red found: popc, and, or */
     Warpgroup warpgroups[MAX_WARPS / WARPGROUP];
     struct {
         uint32_t *at, n, *number; /* slots that products use; by slot: which of them */
@@ -144,6 +150,8 @@ struct Launch {
 /* Ends the launch. `lane`: whose thread the message names. */
 __attribute__((format(printf, 3, 4), noreturn)) void fault(Warp *, uint32_t lane, const char *format, ...);
 
+/* A cluster is one block whose threads have barriers and shared memory by rank. */
+static inline uint32_t rank_of(const Warp *w) { return w->index / (w->block->nwarps / w->block->ranks); }
 static inline uint32_t first_lane(uint32_t mask) { return (uint32_t)__builtin_ctz(mask); }
 #define each_lane(l, mask)                                                                                             \
     for (uint32_t l##_left = (mask), l; l##_left && (l = first_lane(l##_left), 1); l##_left &= l##_left - 1)

@@ -27,6 +27,8 @@ typedef struct {
 Area *area_find(uint64_t device, uint64_t bytes); /* NULL: not all of it is in one */
 Area *area_here(uint64_t device, uint64_t bytes); /* the same; NULL too: it is of another device than ptx_device */
 
+/* The address of a place in shared memory, with the rank of a block of the cluster. */
+enum { RANK_BYTES = 1 << 24 };
 typedef enum { TOUCH_NOT, TOUCH_READ, TOUCH_WRITE, TOUCH_ATOMIC_READ, TOUCH_ATOMIC_WRITE } Touch;
 /* The addresses of an operand with its offset; `room` is there to hold them. */
 const uint64_t *addresses(const Warp *, const Ins *, uint32_t slot, int64_t offset, uint64_t room[LANES]);

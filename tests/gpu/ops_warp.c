@@ -123,6 +123,17 @@ static void nothing(Warp *w, const Ins *i, u32 mask) {}
 static void device_fence(Warp *w, const Ins *i, u32 mask) {
     if (w->block->atomics) w->block->acquired = true;
 }
+/* The address of the same place in the memory of another block of the cluster. */
+static u32 mapped(Warp *w, u32 lane, u64 address, u32 rank) {
+    if (rank >= w->block->ranks) fault(w, lane, "block %u of a cluster of %u", rank, w->block->ranks);
+    return (u32)(address % RANK_BYTES) + (rank + 1) * RANK_BYTES;
+}
+static void map_32(Warp *w, const Ins *i, u32 mask) {
+    each_lane(l, mask) SLOT(u32, 0)[l] = mapped(w, l, SLOT(u32, 1)[l], SLOT(u32, 2)[l]);
+}
+static void map_64(Warp *w, const Ins *i, u32 mask) {
+    each_lane(l, mask) SLOT(u64, 0)[l] = mapped(w, l, SLOT(u64, 1)[l], SLOT(u32, 2)[l]);
+}
 static void trap(Warp *w, const Ins *i, u32 mask) { fault(w, first_lane(mask), "trap"); }
 static void pause(Warp *w, const Ins *i, u32 mask) { w->poll = true; }
 
@@ -153,6 +164,8 @@ static const Row rows[] = {
     SYNC("bar.warp.sync", warp_sync, "w", 0),
     {"activemask.b32", activemask, "w"},
     {"nanosleep.u32", pause, "w", FLOW_POLL},
+    {"mapa.shared::cluster.u32", map_32, "www"},
+    {"mapa.shared::cluster.u64", map_64, "xxw"},
     {"trap", trap, ""},
     {"brkpt", trap, ""},
     {"membar.cta", nothing, ""},

@@ -207,6 +207,8 @@ static void parse_attributes(Parser *p, PtxFunc *f) {
             f->info.minnctapersm = d.x;
         else if (str_is(w, "maxnreg"))
             f->info.maxnreg = d.x;
+        else if (str_is(w, "reqnctapercluster"))
+            f->info.cluster = d.x * d.y * d.z, f->clocks |= f->info.cluster > 1;
         else if (str_is(w, "attribute"))
             skip_statement(p);
     }

@@ -143,8 +143,12 @@ typedef enum {
     SR_LANEMASK_GE,
     SR_LANEMASK_GT,
     SR_DYNAMIC_SMEM,
-    SR_ZERO, /* of a cluster of one block: its rank and position */
-    SR_ONE,  /* and its size */
+    SR_CLUSTER, /* its number, how many there are, the block's rank and the blocks of one; along x */
+    SR_NCLUSTER,
+    SR_RANK,
+    SR_RANKS,
+    SR_ZERO,
+    SR_ONE,
     SR_CLOCK,
     SPECIAL_REGISTERS
 } SpecialRegister;

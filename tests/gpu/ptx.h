@@ -13,9 +13,9 @@ typedef struct {
 } PtxDim3;
 typedef struct {
     uint32_t registers16, registers32, registers64, predicates; /* as declared, before any allocation */
-    uint32_t shared_bytes, local_bytes; /* static shared memory of a block, local memory of a thread */
-    PtxDim3 maxntid, reqntid;           /* 0: not given */
-    uint32_t minnctapersm, maxnreg;
+    uint32_t shared_bytes, local_bytes;      /* static shared memory of a block, local memory of a thread */
+    PtxDim3 maxntid, reqntid;                /* 0: not given */
+    uint32_t minnctapersm, maxnreg, cluster; /* cluster: blocks of one, 0: not given */
 } PtxInfo;
 
 PtxModule *ptx_load(const char *text, char *error,

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 
 enum {
-    THREAD_MASK = 0x0fff,
+    THREAD_MASK = 0x1fff,
     ATOMIC = 0x4000,
     SEVERAL = 0x8000,
     SEVERAL_WARPS = SEVERAL | THREAD_MASK,
@@ -38,7 +38,7 @@ void touch_begin(Launch *x) {
     x->first_epoch = race_epoch;
     clocks_on = x->f->clocks && ptx_options.races;
     if (clocks_on && (!clocks_begin(x) || !touched_begin(x))) abort();
-    if (ptx_options.races & 1 && !clocks_on) shadow_make(&shared, x->b.shared_bytes + WORD);
+    if (ptx_options.races & 1 && !clocks_on) shadow_make(&shared, (uint64_t)x->b.ranks * x->b.shared_bytes + WORD);
 }
 void touch_end(void) {
     if (clocks_on) clocks_end(), touched_end();

@@ -31,7 +31,7 @@ static u8 *map(size_t bytes) {
 bool touched_begin(Launch *x) {
     touched.warps = x->b.nwarps;
     touched.stride = sizeof(LastWrite) + 2 * touched.warps * sizeof(LastRead);
-    touched.size = (x->b.shared_bytes + WORD) & ~(u64)(WORD - 1);
+    touched.size = ((u64)x->b.ranks * x->b.shared_bytes + WORD) & ~(u64)(WORD - 1);
     touched.words = map(touched.size / WORD * touched.stride);
     touched.bytes = map(touched.size * touched.stride);
     touched.split = map(touched.size / WORD);

@@ -108,32 +108,26 @@ static V to_f16(Emit *e, V r) {
     return em_cast(e, "llvm.bitcast", f16, em_cast(e, "llvm.trunc", i16, encode(&t, r)));
 }
 
-/* ---- bf16: the high half of f32 */
+/* ---- bf16: the high half of f32. Devices have instructions, of which LLVM makes operations on bf16 itself where an
+   operation on f32 is exact enough to be rounded once more. */
+static MlirType bf16(Emit *e, uint32_t w) { return em_vec(e, mlirBF16TypeGet(e->mlir), w); }
 static V from_bf16(Emit *e, V m) {
     Format t = format_of(e, DT_bf16, m);
+    uint32_t w = em_width(m);
+    if (e->target->device) return em_cast(e, "llvm.fpext", t.f32, em_cast(e, "llvm.bitcast", bf16(e, w), m));
     return float_of(&t, op(&t, "llvm.shl", em_cast(e, "llvm.zext", t.i32, m), 16));
 }
 static V to_bf16(Emit *e, V r) {
     Format t = format_of(e, DT_bf16, r);
-    V high = op(&t, "llvm.lshr", bits_of(&t, r), 16);
-    return em_cast(e, "llvm.trunc", em_vec(e, e->i16, em_width(r)), high);
-}
-/* A GPU rounds two at once, to the halves of a word, in an eighth of the time that it takes for one: with 0 in the low half
-   the word is the number again. */
-static V round_high(Emit *e, V x) {
-    MlirType halves = em_vec(e, mlirBF16TypeGet(e->mlir), 2);
-    int32_t segments[2] = {2, 0};
-    Attr a[3] = {{"intrin", mlirStringAttrGet(e->mlir, mlirStringRefCreateFromCString("llvm.nvvm.ff2bf16x2.rn"))},
-                 {"operandSegmentSizes", mlirDenseI32ArrayGet(e->mlir, 2, segments)},
-                 {"op_bundle_sizes", mlirDenseI32ArrayGet(e->mlir, 0, NULL)}};
-    V both[2] = {x, em_float(e, e->f32, 0)};
-    return em_cast(e, "llvm.bitcast", e->f32, em_1(e, "llvm.call_intrinsic", halves, 2, both, 3, a));
+    uint32_t w = em_width(r);
+    MlirType i16 = em_vec(e, e->i16, w);
+    if (e->target->device) return em_cast(e, "llvm.bitcast", i16, em_cast(e, "llvm.fptrunc", bf16(e, w), r));
+    return em_cast(e, "llvm.trunc", i16, op(&t, "llvm.lshr", bits_of(&t, r), 16));
 }
 /* Round to nearest even at bit 16: add 0x7fff and the lowest kept bit; NaN stays a (quiet) NaN. */
 static V round_bf16(Emit *e, V x) {
     Format t = format_of(e, DT_bf16, x);
-    uint32_t w = em_width(x);
-    if (e->target->device && w == 1) return round_high(e, x);
+    if (e->target->device) return em_cast(e, "llvm.fpext", t.f32, em_cast(e, "llvm.fptrunc", bf16(e, em_width(x)), x));
     V bits = bits_of(&t, x);
     V odd = op(&t, "llvm.and", op(&t, "llvm.lshr", bits, 16), 1);
     V up = em_bin(e, "llvm.add", bits, op(&t, "llvm.add", odd, 0x7fff));

@@ -145,7 +145,8 @@ Reg eval_equation(Eval *x, const Eqn *e, uint32_t out) { return equation(x, e, o
 
 /* ---- values */
 static bool remembered(const Eqn *e) {
-    return eqn_reduces(e) || prim_lower[e->prim] == LOWER_DOT || prim_lower[e->prim] == LOWER_CUM;
+    Lower how = prim_lower[e->prim];
+    return eqn_reduces(e) || how == LOWER_DOT || how == LOWER_CUM || how == LOWER_SORT;
 }
 /* Was it computed before, under any condition? */
 static bool known(Eval *x, Val v, const Ix *index, uint32_t rank, Reg *r) {

@@ -47,8 +47,13 @@ static void make_kernel(Emit *e, MlirOperation fn, uint32_t words, bool maps, co
     MlirAttribute args = named(e, 2, by_value);
     MlirAttribute threads[2] = {text_attr(e, S("nvvm.reqntid")), text_attr(e, str_format(e->arena, "%u", g->threads))};
     MlirAttribute blocks[2] = {text_attr(e, S("nvvm.minctasm")), text_attr(e, str_format(e->arena, "%u", g->blocks))};
-    MlirAttribute bounds[2] = {mlirArrayAttrGet(e->mlir, 2, threads), mlirArrayAttrGet(e->mlir, 2, blocks)};
-    MlirAttribute passed = mlirArrayAttrGet(e->mlir, g->blocks ? 2 : 1, bounds);
+    MlirAttribute cluster[2] = {text_attr(e, S("nvvm.cluster_dim")),
+                                text_attr(e, str_format(e->arena, "%u", g->cluster))};
+    MlirAttribute bounds[3] = {mlirArrayAttrGet(e->mlir, 2, threads)};
+    uint32_t n = 1;
+    if (g->blocks) bounds[n++] = mlirArrayAttrGet(e->mlir, 2, blocks);
+    if (g->cluster) bounds[n++] = mlirArrayAttrGet(e->mlir, 2, cluster);
+    MlirAttribute passed = mlirArrayAttrGet(e->mlir, n, bounds);
     mlirOperationSetAttributeByName(fn, ref("CConv"), mlirLLVMCConvAttrGet(e->mlir, MlirLLVMCConvPTX_Kernel));
     mlirOperationSetAttributeByName(fn, ref("linkage"), mlirLLVMLinkageAttrGet(e->mlir, MlirLLVMLinkageExternal));
     mlirOperationSetAttributeByName(fn, ref("arg_attrs"), mlirArrayAttrGet(e->mlir, 1, &args));
@@ -158,35 +163,45 @@ static void claim(Host *h, Step *s) {
     em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
     launch(h, s, device_claim, &s->claims.grid);
 }
+/* Nothing has been left by parts. */
+static void clear_parts(Host *h, Step *s) {
+    enum { WORD = 8 };
+    Emit *e = h->e;
+    V words = frame_dim(&h->frame, dim_floordiv(h->plan->cx->types, s->parts->bytes, WORD));
+    V args[5] = {h->frame.heap, frame_buffer(&h->frame, s->parts), em_i64(e, 0), em_i64(e, WORD), words};
+    em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);
+}
 /* Merges runs of keys, twice as long each time. */
 static void merge(Host *h, Step *s, Sort *so) {
-    enum { RUN, FROM, TO = FROM + 2, ALL = TO + 2 };
+    enum { RUN, FROM, MOST = FROM + 4 };
     Emit *e = h->e;
-    V n = frame_dim(&h->frame, so->n), at[ALL], next[ALL];
-    MlirType types[ALL];
+    V n = frame_dim(&h->frame, so->n), at[MOST], next[MOST];
+    MlirType types[MOST];
+    const uint32_t arrays = so->alone ? 1 : 2, to = FROM + arrays, all = to + arrays;
     at[RUN] = em_i64(e, so->tile);
-    for (uint32_t i = 0; i < 2; i++) {
+    for (uint32_t i = 0; i < arrays; i++) {
         at[FROM + i] = frame_buffer(&h->frame, i ? so->places[0] : so->keys[0]);
-        at[TO + i] = frame_buffer(&h->frame, i ? so->places[1] : so->keys[1]);
+        at[to + i] = frame_buffer(&h->frame, i ? so->places[1] : so->keys[1]);
     }
-    for (uint32_t i = 0; i < ALL; i++) types[i] = mlirValueGetType(at[i]);
-    Scope before = em_begin(e, ALL, types), after;
-    V go[ALL + 1] = {em_cmpi(e, "slt", em_arg(&before, RUN), n)};
-    for (uint32_t i = 0; i < ALL; i++) go[i + 1] = em_arg(&before, i);
-    em_op(e, "scf.condition", &(Op){0, NULL, ALL + 1, go, 0, NULL, 0, NULL});
+    for (uint32_t i = 0; i < all; i++) types[i] = mlirValueGetType(at[i]);
+    Scope before = em_begin(e, all, types), after;
+    V go[MOST + 1] = {em_cmpi(e, "slt", em_arg(&before, RUN), n)};
+    for (uint32_t i = 0; i < all; i++) go[i + 1] = em_arg(&before, i);
+    em_op(e, "scf.condition", &(Op){0, NULL, all + 1, go, 0, NULL, 0, NULL});
     em_end(e, &before);
-    after = em_begin(e, ALL, types);
+    after = em_begin(e, all, types);
     frame_set_scalar(&h->frame, so->run, em_arg(&after, RUN));
-    for (uint32_t i = 0; i < 2; i++) {
-        frame_set_slot(&h->frame, so->from[i], next[TO + i] = em_arg(&after, FROM + i));
-        frame_set_slot(&h->frame, so->to[i], next[FROM + i] = em_arg(&after, TO + i));
+    for (uint32_t i = 0; i < arrays; i++) {
+        frame_set_slot(&h->frame, so->from[i], next[to + i] = em_arg(&after, FROM + i));
+        frame_set_slot(&h->frame, so->to[i], next[FROM + i] = em_arg(&after, to + i));
     }
     launch(h, s, device_merge, &so->grid);
     next[RUN] = em_bin(e, "llvm.add", em_arg(&after, RUN), em_arg(&after, RUN));
-    em_op(e, "scf.yield", &(Op){0, NULL, ALL, next, 0, NULL, 0, NULL});
+    em_op(e, "scf.yield", &(Op){0, NULL, all, next, 0, NULL, 0, NULL});
     em_end(e, &after);
-    const V *last = em_while(e, ALL, at, &before, &after) + FROM;
-    device_copy(h, frame_buffer(&h->frame, so->places[0]), last[1], frame_bytes(&h->frame, so->places[0]->bytes));
+    const V *last = em_while(e, all, at, &before, &after) + FROM;
+    if (!so->alone)
+        device_copy(h, frame_buffer(&h->frame, so->places[0]), last[1], frame_bytes(&h->frame, so->places[0]->bytes));
     if (so->kept)
         device_copy(h, frame_buffer(&h->frame, so->keys[0]), last[0], frame_bytes(&h->frame, so->keys[0]->bytes));
 }
@@ -233,7 +248,6 @@ static void sort(Host *h, Step *s) {
     } else {
         sort_by_merging(h, s, so);
     }
-    if (s->sort->parts) launch(h, s, device_parts, &s->sort->part_grid);
 }
 void launch_device(Host *h, Step *s) {
     const Machine *m = h->e->target->machine;
@@ -241,9 +255,13 @@ void launch_device(Host *h, Step *s) {
     Grid g = s->grid;
     g.items = dim_sub(h->plan->cx->types, g.items, s->division.items);
     if (s->claims.buf) claim(h, s);
-    if (s->sort) sort(h, s);
+    if (s->sort && !s->sort->given) sort(h, s);
+    if (s->sort && s->sort->parts) launch(h, s, device_parts, &s->sort->part_grid);
     if (s->kind == STEP_SORT) return;
-    if (first) launch(h, s, first, &g);
+    if (s->division.waits)
+        clear_parts(h, s);
+    else if (first)
+        launch(h, s, first, &g);
     launch(h, s, m->kernels[s->kind], &s->grid);
     g.items = s->division.items;
     if (g.nloops) g.loops++, g.nloops--;

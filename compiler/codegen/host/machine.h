@@ -15,6 +15,7 @@ typedef struct Machine {
     const char *const *passes;                                                     /* LLVM's, by -O; NULL: none */
     void (*mark)(const Target *, LLVMValueRef function);                           /* attributes of each function */
     void (*amend)(const Target *, LLVMValueRef function);                          /* each, after the passes */
+    void (*amend_kernel)(LLVMValueRef function); /* the same of a device, NULL: there is none */
 } Machine;
 
 /* launch.c: in the function of the schedule, as a function, or as one that threads share. */

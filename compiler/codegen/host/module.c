@@ -167,6 +167,8 @@ static Str device_code(Emit *e, const Output *out) {
     writer_machine(&w, w.target->machine->open_device);
     timer_stage(e->cx->timer, "llvm");
     writer_optimise(&w);
+    for (LLVMValueRef f = LLVMGetFirstFunction(w.module); f; f = LLVMGetNextFunction(f))
+        if (!LLVMIsDeclaration(f)) w.target->machine->amend_kernel(f);
     timer_stage(e->cx->timer, "codegen");
     LLVMMemoryBufferRef text = writer_code(&w, LLVMAssemblyFile);
     Str ptx = ptx_with_narrow_stores(e->arena, (Str){LLVMGetBufferStart(text), (uint32_t)LLVMGetBufferSize(text)});

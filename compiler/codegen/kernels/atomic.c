@@ -109,3 +109,19 @@ static void by_exchanges(Kernel *k, Prim how, Dtype d, V place, V x) {
 void atomic_combine(Kernel *k, Prim how, Dtype d, V place, V x) {
     if (!by_operation(k, how, d, place, x)) by_exchanges(k, how, d, place, x);
 }
+V atomic_count(Emit *e, V place) {
+    Attr a[MOST_ATTRS] = {{"bin_op", number(e, operations[0].with_sign)},
+                          {"ordering", number(e, MONOTONIC)},
+                          {"syncscope", scope(e)},
+                          {"alignment", number(e, WORD_BYTES)}};
+    return em_1(e, "llvm.atomicrmw", e->i32, 2, (V[]){place, em_int(e, e->i32, 1)}, MOST_ATTRS, a);
+}
+V atomic_load_word(Emit *e, V place) {
+    Word w = {.place = place, .t = e->i64};
+    return load(e, &w);
+}
+void atomic_store_word(Emit *e, V word, V place) {
+    Attr a[] = {
+        {"ordering", number(e, MONOTONIC)}, {"syncscope", scope(e)}, {"alignment", number(e, 2 * (int64_t)WORD_BYTES)}};
+    em_op(e, "llvm.store", &(Op){0, NULL, 2, (V[]){word, place}, 3, a, 0, NULL});
+}

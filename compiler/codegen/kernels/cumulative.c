@@ -61,12 +61,15 @@ V cum_operand(const Cum *c) {
     if (!k->tail.ptr) return x;
     return em_select(k->e, k->tail, x, point_identity(k->e, c->e->prim, c->d, k->w));
 }
-void cum_store(const Cum *c, V y) {
+void cum_remember(const Cum *c, V y) {
     Kernel *k = c->k;
     Ix index[MAX_RANK];
     step_at(k->x.plan, k->x.step, c->y, index);
     eval_remember(&k->x, c->y, index, reg(em_round(k->e, c->d, y), k->w == 1, k->x.depth));
-    kernel_stores(k);
+}
+void cum_store(const Cum *c, V y) {
+    cum_remember(c, y);
+    kernel_stores(c->k);
 }
 /* Prefixes (suffixes) of the lanes: combined with the lanes 1, 2, 4, … before (after) them. Beyond the ends sums use
    −0, which is neutral too: LLVM expands shuffles with 0 slowly. */
@@ -157,7 +160,9 @@ static void turns(const Cum *c, Turns t) {
     kernel_leave(k);
     em_for_end(e, &f, next, t.carry);
 }
-void cum_along(const Cum *c, V lo, V hi, V *carry) {
+/* The elements [lo, hi), one after the other, and the carry after them. Sums of floats: within a block, plus the wide form of
+   everything before it. */
+static void along(const Cum *c, V lo, V hi, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
     uint32_t values = cum_values(c);
@@ -176,14 +181,14 @@ void cum_along(const Cum *c, V lo, V hi, V *carry) {
     kernel_leave(k);
     em_for_end(e, &f, next, carry);
 }
-void cum_row(const Cum *c) {
+static void row(const Cum *c) {
     Kernel *k = c->k;
     Emit *e = k->e;
     Dim extent = loop_extent(k->x.ix, c->axis);
     V n = kernel_dim(k, extent), zero = em_i64(e, 0), none = {NULL}, carry[WIDE_VALUES] = {{NULL}};
     if (!cum_widens(c) || !dim_is_const(extent) || extent > PREFIX_TURNS) {
         cum_start(c, k->w, carry);
-        cum_along(c, zero, n, carry);
+        along(c, zero, n, carry);
         return;
     }
     carry[0] = point_identity(e, c->e->prim, c->d, k->w);
@@ -198,7 +203,7 @@ static void inner(Cum *c, uint32_t i) {
     else if (k->lane == c->axis)
         along_lanes(c);
     else
-        cum_row(c);
+        row(c);
 }
 static void counted(Cum *c, uint32_t i, V lo, V hi, uint32_t w) {
     Kernel *k = c->k;

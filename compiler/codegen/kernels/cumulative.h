@@ -10,6 +10,7 @@ typedef struct {
     Dtype d;
     Atom axis;
     bool reverse;
+    V item; /* on a device */
 } Cum;
 Cum cum_of(Kernel *);
 
@@ -17,6 +18,8 @@ Cum cum_of(Kernel *);
 V cum_combine(const Cum *, V a, V b);
 V cum_operand(const Cum *);
 void cum_store(const Cum *, V y);
+/* It is the result, but not stored. */
+void cum_remember(const Cum *, V y);
 
 /* ---- the carry: one value, its wide form, or a logarithm and its rounding error */
 uint32_t cum_widens(const Cum *); /* values of the wide form; 0: it has none */
@@ -25,10 +28,5 @@ void cum_start(const Cum *, uint32_t w, V *carry);
 V cum_value(const Cum *, const V *carry);
 /* The prefix with x as its last element, from a carry that has no wide form. */
 V cum_add(const Cum *, V *carry, V x);
-
-/* The elements [lo, hi), one after the other, and the carry after them. Sums of floats: within a block, plus the wide
-   form of everything before it. */
-void cum_along(const Cum *, V lo, V hi, V *carry);
-void cum_row(const Cum *); /* all elements */
 
 #endif

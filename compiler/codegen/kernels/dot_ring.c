@@ -11,7 +11,7 @@
 
    An operand whose rows or columns are beside each other comes as one box for each line of them. */
 
-enum { CLUSTER_SPACE = 7, MAP_BYTES = 128, TILE_WARPS = TILE_THREADS / WARP };
+enum { MAP_BYTES = 128, TILE_WARPS = TILE_THREADS / WARP };
 typedef enum { FULL, EMPTY, BARRIERS } Which;
 
 static uint32_t places(const Product *p) { return p->dot->held ? HELD_PLACES : p->dot->tile.turns; }

@@ -1,4 +1,5 @@
 #include "grid.h"
+#include "messages.h"
 #include "threads.h"
 
 void grid_bind(Kernel *k, const Atom *loops, uint32_t nloops, Dim points, V at) {
@@ -38,13 +39,18 @@ void grid_write(Kernel *k, const Grid *g, KernelRule *rule) {
     Emit *e = k->e;
     k->block.threads = g->threads;
     k->block.together = g->together;
-    k->block.group = g->group, k->block.chunks = g->chunks;
+    k->block.group = g->group, k->block.chunks = g->chunks, k->block.cluster = g->cluster;
     k->lane = k->x.step->lane;
-    if (g->once) {
-        write_item(k, g, rule, block_number(k));
+    if (g->cluster) {
+        write_item(k, g, rule, cluster_number(k));
         return;
     }
     V at_once = em_i64(e, grid_at_once(g));
+    if (g->once || g->in_turn) {
+        V block = g->in_turn ? message_turn(k, kernel_buffer(k, k->x.step->parts)) : block_number(k);
+        write_item(k, g, rule, em_mul(e, block, at_once));
+        return;
+    }
     V first = em_bin(e, "llvm.mul", block_number(k), at_once), all = em_bin(e, "llvm.mul", block_count(k), at_once);
     if (!g->together) first = em_bin(e, "llvm.add", first, thread_number(k));
     For f = em_for(e, first, kernel_dim(k, g->items), all, 0, NULL);

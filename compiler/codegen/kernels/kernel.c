@@ -54,6 +54,20 @@ V kernel_dim(Kernel *k, Dim d) {
     k->e->block = was;
     return reg_v(memo_set(&k->x, id, r));
 }
+/* Do 32 bits hold it? */
+static bool is_short(Kernel *k, Ix i) {
+    int64_t lo, hi;
+    return ix_bounds(k->x.ix, i, &lo, &hi) && lo > INT32_MIN && hi < INT32_MAX;
+}
+/* A quotient or remainder; a GPU divides 32 bits in half as many instructions. */
+static V divided(Kernel *k, const AtomInfo *a, V x) {
+    Emit *e = k->e;
+    const char *op = a->kind == ATOM_DIV ? "llvm.udiv" : "llvm.urem";
+    if (!e->target->device || !dim_is_const(a->b) || a->b >= INT32_MAX || !is_short(k, a->a))
+        return em_bin(e, op, x, kernel_dim(k, a->b));
+    x = em_bin(e, op, em_cast(e, "llvm.trunc", e->i32, x), em_int(e, e->i32, a->b));
+    return em_cast(e, "llvm.zext", e->i64, x);
+}
 static Reg atom_reg(Kernel *k, Atom atom) {
     const AtomInfo *a = atom_at(k->x.ix, atom);
     uint32_t id = memo_id(&k->x, KEY_ATOM, atom, NULL, 0);
@@ -62,10 +76,9 @@ static Reg atom_reg(Kernel *k, Atom atom) {
     assert(a->kind != ATOM_LOOP); /* loops are bound */
     if (a->kind == ATOM_VALUE) return memo_set(&k->x, id, kernel_element(k, &a->value, NULL));
     Reg x = kernel_index_reg(k, a->a);
-    V d = kernel_dim(k, a->b);
     MlirBlock was = kernel_at(k, x.depth);
     r = x;
-    r.v = em_bin(k->e, a->kind == ATOM_DIV ? "llvm.udiv" : "llvm.urem", reg_v(x), d).ptr;
+    r.v = divided(k, a, reg_v(x)).ptr;
     k->e->block = was;
     return memo_set(&k->x, id, r);
 }
@@ -94,11 +107,6 @@ Reg kernel_index_reg(Kernel *k, Ix i) {
 }
 V kernel_index(Kernel *k, Ix i) { return reg_v(kernel_index_reg(k, i)); }
 
-/* Do 32 bits hold it? */
-static bool is_short(Kernel *k, Ix i) {
-    int64_t lo, hi;
-    return ix_bounds(k->x.ix, i, &lo, &hi) && lo > INT32_MIN && hi < INT32_MAX;
-}
 static V resized(Emit *e, V v, MlirType integer) {
     uint32_t from = mlirIntegerTypeGetWidth(em_elem(v)), to = mlirIntegerTypeGetWidth(integer);
     if (from == to) return v;

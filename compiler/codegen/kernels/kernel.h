@@ -36,19 +36,30 @@ typedef struct Kernel {
     uint32_t in_stdlib;          /* how deep in programs of stdlib */
     bool normal_divisors;        /* what is divided there is 1, and divisors and quotients are normal numbers */
     struct {
-        uint32_t threads;        /* of a block; 0: there are none */
-        bool together;           /* several of them do an item together: */
-        uint32_t group, chunks;  /* as Grid has them */
-        V exists;                /* together: is there an item for this thread? If not, it has the last; NULL: yes */
-        V thread, number, count; /* see threads.h; NULL: not needed so far */
-        V member;                /* its number among those that share the lane loop, or of its chunk */
-        int64_t shared;          /* bytes of shared memory */
-        V scratch;               /* of it, for merging: */
+        uint32_t threads;                /* of a block; 0: there are none */
+        bool together;                   /* several of them do an item together: */
+        uint32_t group, chunks, cluster; /* as Grid has them */
+        bool met;                        /* all blocks of the cluster have begun */
+        V exists; /* together: is there an item for this thread? If not, it has the last; NULL: yes */
+        V thread, number, count, rank; /* see threads.h; NULL: not needed so far */
+        V member;                      /* its number among those that share the lane loop, or of its chunk */
+        int64_t shared;                /* bytes of shared memory */
+        V scratch;                     /* of it, for merging: */
         int64_t scratch_bytes;
-        V maps;      /* tensor maps of the operands of a product whose terms come as boxes */
-    } block;         /* on a device */
-    uint32_t in_run; /* 1 + the number in its run of the element that is evaluated; 0: none is */
-    bool rows;       /* values over the kept axes are being stored; else values over the whole domain */
+        V maps; /* tensor maps of the operands of a product whose terms come as boxes */
+    } block;    /* on a device */
+    struct Tile
+        *crossed; /* what it reads and writes across the lanes is in shared memory (crossed.c); NULL: it is not */
+    struct {
+        bool here;          /* an element beyond what is in registers is evaluated, */
+        Ix at;              /* which is this one of the row */
+        V first;            /* of those in shared memory that the thread does at once the first, … */
+        Dim offset;         /* … and the element is so many behind it */
+        V near[ROW_ARRAYS]; /* shared memory for them */
+        bool waited;        /* they have come */
+    } rest;                 /* on a device: of a row (rows.c) */
+    uint32_t in_run;        /* 1 + the number in its run of the element that is evaluated; 0: none is */
+    bool rows;              /* values over the kept axes are being stored; else values over the whole domain */
 } Kernel;
 extern const Operations kernel_operations;
 
@@ -90,6 +101,8 @@ typedef struct {
     bool done;
 } Pending;
 void kernel_store_all(Kernel *, Pending *, uint32_t n);
+/* On a device: stores n neighbours if one access does that, so that they make way in the cache for what others read again. */
+void kernel_stream(Kernel *, Pending *run, uint32_t n);
 /* The values at the current index of the domain that belong to the stage k->x.level, into all[0], all[apart], …; how
    many. */
 uint32_t kernel_pending(Kernel *, Pending *all, uint32_t apart);

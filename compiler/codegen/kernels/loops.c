@@ -1,6 +1,8 @@
 #include "loops.h"
+#include "crossed.h"
 #include "point.h"
 #include "reduce.h"
+#include "../plan/rows.h"
 #include "rows.h"
 #include "runs.h"
 #include "threads.h"
@@ -48,13 +50,9 @@ Ix *kernel_axes(Kernel *k, Atom loop, Ix at) {
     const Step *s = k->x.step;
     Indices *x = k->x.ix;
     Ix *axes = arena_new(k->x.plan->arena, Ix, s->domain.n + 1);
-    memcpy(axes, s->axes, s->domain.n * sizeof *axes);
-    for (Atom a = loop; a; a = atom_at(x, a)->outer) {
-        const AtomInfo info = *atom_at(x, a);
-        Ix own = info.outer ? ix_mod(x, at, info.extent) : at;
-        for (uint32_t d = 0; d < s->domain.n; d++) axes[d] = ix_substitute(x, axes[d], a, own);
-        if (info.outer) at = ix_div(x, at, info.extent);
-    }
+    bool row = s->held.turns && loop == s->lane;
+    for (uint32_t d = 0; d < s->domain.n; d++)
+        axes[d] = row ? row_at(x, s, s->axes[d], at) : ix_replaced(x, s->axes[d], loop, at, false);
     return axes;
 }
 void kernel_substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user) {
@@ -204,6 +202,10 @@ void kernel_loops(Kernel *k, V lo, V hi) {
 void device_loops(Kernel *k, V item, V unused) {
     const Division *d = &k->x.step->division;
     Accs accs;
+    if (k->x.step->crossed.n) {
+        kernel_crossed(k);
+        return;
+    }
     if (!k->x.step->parts) {
         body(k);
         return;

@@ -12,9 +12,11 @@ typedef struct {
     Pending *all;   /* by store, then by iteration */
     uint32_t i, of; /* the iteration */
     uint32_t n;     /* stores of one */
+    Inside *inside;
 } Run;
 /* The elements of the runs that a thread does at once. */
-static uint32_t run_elements(const Step *s) { return s->run * s->run_turns; }
+static uint32_t rows_of(const Step *s) { return s->run_rows ? s->run_rows : 1; }
+static uint32_t run_elements(const Step *s) { return s->run * s->run_turns * rows_of(s); }
 static void enter_run(Kernel *k, const Run *r) {
     const Step *s = k->x.step;
     k->in_run = s->run && !s->narrow_run ? 1 + r->i % s->run : 0;
@@ -54,22 +56,34 @@ static void evaluate(Kernel *k, void *user) {
 }
 static Run run_of(const Kernel *k, uint32_t elements) {
     Pending *all = arena_new(k->x.plan->arena, Pending, elements * (k->x.step->stores.n + 1));
-    return (Run){all, 0, elements, 0};
+    return (Run){.all = all, .of = elements};
+}
+static void each_of_row(Kernel *k, void *user) {
+    Run *r = user;
+    const Step *s = k->x.step;
+    Indices *x = k->x.ix;
+    for (uint32_t i = 0; i < s->run * s->run_turns; i++, r->i++) {
+        Dim place = (Dim)(i / s->run) * s->grid.threads * s->run + i % s->run;
+        Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place));
+        kernel_substituted(k, s->run_loop, at, r->inside, r);
+    }
 }
 static void each_of_runs(Kernel *k, Run *r, Inside *inside) {
     const Step *s = k->x.step;
     Indices *x = k->x.ix;
-    for (r->i = 0; r->i < r->of; r->i++) {
-        Dim place = (Dim)(r->i / s->run) * s->grid.threads * s->run + r->i % s->run;
-        Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, place));
-        kernel_substituted(k, s->run_loop, at, inside, r);
+    r->i = 0, r->inside = inside;
+    if (!s->run_rows) each_of_row(k, r);
+    for (uint32_t i = 0; i < s->run_rows; i++) {
+        Ix at = ix_add(x, ix_scale(x, ix_atom(x, s->row_runs), s->run_rows), ix_dim(x, i));
+        kernel_substituted(k, s->row_loop, at, each_of_row, r);
     }
 }
-static void whole_runs(Kernel *k) {
+void kernel_whole_run(Kernel *k) {
     const Step *s = k->x.step;
     Run r = run_of(k, run_elements(s));
     if (!s->reduces && s->cost >= STDLIB_COST) each_of_runs(k, &r, read_early);
     each_of_runs(k, &r, evaluate);
+    for (uint32_t i = 0; s->run_rows && i < r.n * r.of; i += s->run) kernel_stream(k, r.all + i, s->run);
     kernel_store_all(k, r.all, r.n * r.of);
 }
 /* The same one by one, as far as there are any. */
@@ -114,7 +128,7 @@ void kernel_runs(Kernel *k) {
         all = (Dim)s->run * (s->run_turns > 1 ? s->run_turns * s->grid.threads : 1);
     bind_run(k);
     if (dim_mod(k->x.plan->cx->types, n, all) == 0) {
-        whole_runs(k);
+        kernel_whole_run(k);
         return;
     }
     int64_t last = (int64_t)s->run * ((s->run_turns - 1) * s->grid.threads + 1);
@@ -123,7 +137,7 @@ void kernel_runs(Kernel *k) {
     If f = em_if(e, em_cmpi(e, "sle", em_bin(e, "llvm.add", first, em_i64(e, last)), kernel_dim(k, n)));
     kernel_enter(k);
     k->least = k->x.depth;
-    whole_runs(k);
+    kernel_whole_run(k);
     k->least = least;
     kernel_leave(k);
     em_else(e, &f, 0, NULL);

@@ -144,7 +144,7 @@ void device_scatter(Kernel *k, V lo, V hi) {
     Atom *loops = arena_new(k->x.plan->arena, Atom, s->nkept + 1);
     Scattering c = {.window = scatter_window(k->x.plan, s), .loops = loops};
     if (s->meeting == MEET_SORTED || s->meeting == MEET_SHARED) {
-        (s->meeting == MEET_SORTED ? scatter_slot : scatter_shared)(k, lo);
+        (s->meeting == MEET_SORTED ? scatter_slots : scatter_shared)(k, lo);
         return;
     }
     if (s->meeting != MEET_IN_ORDER) {

@@ -8,8 +8,8 @@
 V scatter_combined(Kernel *, Dtype, V old, V update);
 /* Is the window inside? NULL: certainly. */
 V scatter_placed(Kernel *, const Eqn *, const Window *);
-/* On a device: the updates of a place, if the slot that is bound is the first one of the place. */
-void scatter_slot(Kernel *, V item);
+/* On a device: the updates of all places whose first slot is one of those that are bound. */
+void scatter_slots(Kernel *, V item);
 /* On a device: a part of the updates, by a block. */
 void scatter_shared(Kernel *, V item);
 

@@ -5,8 +5,8 @@
 #include "scatter.h"
 #include "search.h"
 
-/* Positions of a scatter on a device, sorted by place: a slot has the number of a position, and its key. The thread of the
-   first slot of a place does the updates of its slots, one after the other; if they are more than SLOT_PART and the
+/* Positions of a scatter on a device, sorted by place: a slot has the number of a position, and its key. The thread that
+   comes to the first slot of a place does the updates of its slots, one after the other; if they are more than SLOT_PART and the
    updates can be combined among themselves, only the first of these, then the results of the following parts,
    which other threads have computed. A thread has one element of the windows, or a run of them. */
 
@@ -36,14 +36,29 @@ V scatter_key(Kernel *k, Dtype key) {
     const Step *s = k->x.step;
     const Window *w = scatter_window(k->x.plan, s);
     MlirType t = em_memory_type(e, key);
-    V ok = scatter_placed(k, s->e, w), place = kernel_index(k, scatter_sorted_place(k->x.plan, s));
+    V ok = scatter_placed(k, s->e, w), place = kernel_index(k, s->sort->place);
     if (!mlirTypeEqual(t, e->i64)) place = em_cast(e, "llvm.trunc", t, place);
     return ok.ptr ? em_select(e, ok, place, em_int(e, t, -1)) : place;
 }
+/* The position in this slot. */
+static V position_in(const Place *p, V slot) {
+    Emit *e = p->e;
+    if (p->so->given) return slot;
+    V from = em_gep(e, kernel_buffer(p->k, p->so->places[0]), slot, e->i32);
+    return em_cast(e, "llvm.zext", e->i64, em_load(e, e->i32, from, dtype_bytes(DT_u32)));
+}
+static void bind_position(const Place *p, V position) { grid_bind_point(p->k, &p->so->elements, position); }
 /* That of the last slot, if there are fewer. */
 static V key_at(const Place *p, V slot) {
     Kernel *k = p->k;
     V at = em_least(p->e, slot, behind(p, slots_of(p), -1));
+    if (p->so->given) {
+        kernel_enter(k);
+        bind_position(p, at);
+        V key = scatter_key(k, p->so->key);
+        kernel_leave(k);
+        return key;
+    }
     V from = em_gep(p->e, kernel_buffer(k, p->so->keys[0]), at, key_type(p));
     return em_load(p->e, key_type(p), from, dtype_bytes(p->so->key));
 }
@@ -52,13 +67,6 @@ static V has_key(const Place *p, V slot) {
     V same = em_cmpi(p->e, "eq", key_at(p, slot), p->key);
     V inside = em_cmpi(p->e, "ne", p->key, em_int(p->e, key_type(p), -1));
     return em_both(p->e, em_both(p->e, em_less(p->e, slot, slots_of(p)), inside), same);
-}
-/* Sets the loops to the position in this slot. */
-static void bind_slot(const Place *p, V slot) {
-    Emit *e = p->e;
-    V from = em_gep(e, kernel_buffer(p->k, p->so->places[0]), slot, e->i32);
-    grid_bind_point(p->k, &p->so->elements,
-                    em_cast(e, "llvm.zext", e->i64, em_load(e, e->i32, from, dtype_bytes(DT_u32))));
 }
 /* For each element of the run. */
 static void each_element(const Place *p, Inside *inside, void *user) {
@@ -82,9 +90,9 @@ static void add_update(Kernel *k, void *user) {
     step_at(k->x.plan, k->x.step, v, index);
     *(*next)++ = reg_v(eval_value(&k->x, v, index));
 }
-static void updates_of(const Place *p, V slot, V *out) {
+static void updates_of(const Place *p, V position, V *out) {
     kernel_enter(p->k);
-    bind_slot(p, slot);
+    bind_position(p, position);
     each_element(p, add_update, &out);
     kernel_leave(p->k);
 }
@@ -124,16 +132,16 @@ static V has_slots(const Place *p, V slot, uint32_t n) {
     return em_both(p->e, em_less(p->e, last, p->end), has_key(p, last));
 }
 static void do_slots(const Place *p, uint32_t n, V *x) {
-    V updates[SLOTS_AT_ONCE][MOST_RUN];
-    for (uint32_t i = 0; i < n; i++) updates_of(p, behind(p, x[0], i), updates[i]);
+    V updates[SLOTS_AT_ONCE][MOST_RUN], positions[SLOTS_AT_ONCE];
+    for (uint32_t i = 0; i < n; i++) positions[i] = position_in(p, behind(p, x[0], i));
+    for (uint32_t i = 0; i < n; i++) updates_of(p, positions[i], updates[i]);
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < p->n; j++) x[1 + j] = combined(p, x[1 + j], updates[i][j]);
     x[0] = behind(p, x[0], n);
 }
 /* The updates of the place from a slot on. */
 static void do_part(const Place *p, V *x) {
-    over_slots(p, has_slots, do_slots, SLOTS_AT_ONCE, x);
-    over_slots(p, has_slots, do_slots, 1, x);
+    for (uint32_t n = SLOTS_AT_ONCE; n; n /= 2) over_slots(p, has_slots, do_slots, n, x);
 }
 
 /* ---- parts */
@@ -168,12 +176,23 @@ static void store_run(const Place *p, V to, uint32_t align, const V *x) {
     }
 }
 static uint32_t result_align(const Place *p) { return p->s->run ? DEVICE_ALIGN : dtype_align(p->d); }
+/* Positions that are not inside may come first, if the order was given. */
 static V is_earlier(const void *p, V slot) {
     const Place *of = p;
-    return em_cmpi(of->e, "ult", key_at(of, slot), of->key);
+    V key = key_at(of, slot), outside = em_cmpi(of->e, "eq", key, em_int(of->e, key_type(of), -1));
+    return em_bin(of->e, "llvm.or", outside, em_cmpi(of->e, "ult", key, of->key));
 }
 /* The first slot that has the key, which `slot` has. */
 static V first_slot(const Place *p, V slot) { return search_first(p->e, em_i64(p->e, 0), slot, is_earlier, p); }
+/* Can a part begin in these SLOT_PART slots that is not the first one of its place? The part before it and its own first slot
+   have one place, and either the slot half as many before these, or the one half as many behind, is among them. */
+static V may_begin(const Place *p, V slot) {
+    Emit *e = p->e;
+    V before = behind(p, slot, -SLOT_PART / 2), zero = em_i64(e, 0);
+    V same = em_cmpi(e, "eq", key_at(p, em_most(e, before, zero)), p->key);
+    V far = has_key(p, behind(p, slot, SLOT_PART / 2 - 1));
+    return em_bin(e, "llvm.or", em_both(e, em_cmpi(e, "sge", before, zero), same), far);
+}
 /* The part that begins in these SLOT_PART slots, if it is not the first one of its place. */
 void device_parts(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
@@ -181,16 +200,18 @@ void device_parts(Kernel *k, V lo, V hi) {
     V number = kernel_index(k, ix_atom(k->x.ix, p.so->part)), part = em_i64(e, SLOT_PART);
     V slot = em_mul(e, number, part);
     p.parted = true, p.key = key_at(&p, slot);
+    If some = kernel_if(k, may_begin(&p, slot));
     V first = first_slot(&p, slot), into = em_bin(e, "llvm.urem", em_sub(e, slot, first), part);
     V skipped = em_bin(e, "llvm.urem", em_sub(e, part, into), part);
     V from = em_add(e, slot, skipped);
     p.end = behind(&p, from, SLOT_PART);
     If i = kernel_if(k, em_both(e, em_cmpi(e, "ne", from, first), has_key(&p, from)));
     V x[STATE] = {behind(&p, from, 1)};
-    updates_of(&p, from, x + 1);
+    updates_of(&p, position_in(&p, from), x + 1);
     do_part(&p, x);
     store_run(&p, result_at(&p, number), result_align(&p), x + 1);
     kernel_if_end(k, &i);
+    kernel_if_end(k, &some);
 }
 static V has_slot(const Place *p, V slot, uint32_t n) { return has_key(p, slot); }
 static void add_part(const Place *p, uint32_t n, V *x) {
@@ -201,44 +222,85 @@ static void add_part(const Place *p, uint32_t n, V *x) {
 }
 
 /* ---- places */
-/* Where the first element of the position in this slot goes; how it is aligned. */
+/* Where the first element of the place goes that a thread is at; how it is aligned. */
 typedef struct {
+    const Place *p;
     V at;
     uint32_t align;
 } Goal;
 static void find_goal(Kernel *k, void *user) {
     Goal *g = user;
+    Emit *e = k->e;
+    Indices *x = k->x.ix;
+    const Sort *so = g->p->so;
     const Store *st = &k->x.step->stores.at[0];
-    Dtype d = val_array(k->x.plan->cx, st->v)->dtype;
+    Dtype d = g->p->d;
     Ix index[MAX_RANK];
     if (k->in_run > 1) return;
     step_at(k->x.plan, k->x.step, st->v, index);
-    Ix to = scatter_address(k->x.plan, k->x.step->e, index);
-    g->at = em_gep(k->e, kernel_buffer(k, st->buf), kernel_index(k, to), em_memory_type(k->e, d));
+    Ix to = scatter_address(k->x.plan, k->x.step->e, index), beside = ix_sub(x, to, ix_scale(x, so->place, so->unit));
+    bool by_key = !ix_at(x, beside)->data;
+    V at = kernel_index(k, by_key ? beside : to), place = g->p->key;
+    if (by_key) {
+        if (dtype_bytes(so->key) < dtype_bytes(DT_i64)) place = em_cast(e, "llvm.zext", e->i64, place);
+        at = em_add(e, em_mul(e, place, em_i64(e, so->unit)), at);
+    }
+    g->at = em_gep(e, kernel_buffer(k, st->buf), at, em_memory_type(e, d));
     g->align = k->in_run ? address_align(k->x.plan, st->buf, d, to) : dtype_align(d);
 }
 static Goal goal_of(const Place *p, V slot) {
-    Goal g = {.align = 1};
+    Goal g = {.p = p, .align = 1};
     kernel_enter(p->k);
-    bind_slot(p, slot);
+    bind_position(p, position_in(p, slot));
     each_element(p, find_goal, &g);
     kernel_leave(p->k);
     return g;
 }
-void scatter_slot(Kernel *k, V item) {
+/* All updates of the place of which this slot is the first one. Returns the slot behind those that this thread does. */
+static V do_place(const Place *p, V slot) {
+    Goal to = goal_of(p, slot);
+    V x[STATE] = {slot};
+    load_run(p, to.at, to.align, x + 1);
+    do_part(p, x);
+    V done = x[0];
+    x[0] = behind(p, slot, SLOT_PART);
+    if (p->so->parts) over_slots(p, has_slot, add_part, 1, x);
+    store_run(p, to.at, to.align, x + 1);
+    return done;
+}
+/* x: a slot and the key before it; both of the next slot that is looked at. */
+static void next_slot(Place *p, V *x) {
+    Emit *e = p->e;
+    Kernel *k = p->k;
+    V slot = x[0];
+    p->key = key_at(p, slot), p->end = p->so->parts ? behind(p, slot, SLOT_PART) : slots_of(p);
+    V other = em_bin(e, "llvm.or", em_cmpi(e, "eq", slot, em_i64(e, 0)), em_cmpi(e, "ne", x[1], p->key));
+    If i = em_if(e, em_both(e, other, has_key(p, slot)));
+    kernel_enter(k);
+    V done = do_place(p, slot);
+    kernel_leave(k);
+    em_else(e, &i, 1, &done);
+    V one = behind(p, slot, 1);
+    em_if_end(e, &i, &one, x);
+    x[1] = p->key;
+}
+void scatter_slots(Kernel *k, V item) {
     Emit *e = k->e;
     Place p = place_new(k);
-    V slot = kernel_index(k, ix_atom(k->x.ix, p.so->slot)), zero = em_i64(e, 0);
-    p.key = key_at(&p, slot), p.end = p.so->parts ? behind(&p, slot, SLOT_PART) : slots_of(&p);
-    V before = em_most(e, behind(&p, slot, -1), zero);
-    V other = em_bin(e, "llvm.or", em_cmpi(e, "eq", slot, zero), em_cmpi(e, "ne", key_at(&p, before), p.key));
-    If i = kernel_if(k, em_both(e, other, has_key(&p, slot)));
-    Goal to = goal_of(&p, slot);
-    V x[STATE] = {slot};
-    load_run(&p, to.at, to.align, x + 1);
-    do_part(&p, x);
-    x[0] = behind(&p, slot, SLOT_PART);
-    if (p.so->parts) over_slots(&p, has_slot, add_part, 1, x);
-    store_run(&p, to.at, to.align, x + 1);
-    kernel_if_end(k, &i);
+    V n = em_i64(e, p.so->slots), number = kernel_index(k, ix_atom(k->x.ix, p.so->slot));
+    V first = em_mul(e, number, n), last = em_least(e, em_add(e, first, n), slots_of(&p));
+    V x[2] = {first, key_at(&p, em_most(e, behind(&p, first, -1), em_i64(e, 0)))};
+    MlirType types[2] = {e->i64, key_type(&p)};
+    Scope before = em_begin(e, 2, types);
+    V go[3] = {em_less(e, em_arg(&before, 0), last), em_arg(&before, 0), em_arg(&before, 1)};
+    em_op(e, "scf.condition", &(Op){0, NULL, 3, go, 0, NULL, 0, NULL});
+    em_end(e, &before);
+    Scope after = em_begin(e, 2, types);
+    kernel_enter(k);
+    V next[2] = {em_arg(&after, 0), em_arg(&after, 1)};
+    next_slot(&p, next);
+    em_op(e, "scf.yield", &(Op){0, NULL, 2, next, 0, NULL, 0, NULL});
+    kernel_leave(k);
+    em_end(e, &after);
+    em_while(e, 2, x, &before, &after);
 }

@@ -1,13 +1,14 @@
 #include "sort_device.h"
+#include "../../../runtime/sort.h"
 #include "../cost.h"
 #include "grid.h"
 #include "search.h"
 #include "threads.h"
 #include <mlir-c/BuiltinAttributes.h>
 
-/* Keys and the places that they come from are in shared memory, a tile of both. Sorted runs are merged by rank: an element
-   goes to the place that is the number of elements before it in both runs. An element of the first run is before equal
-   ones of the second, so that the order is stable. */
+/* Keys and the places that they come from are in shared memory, a tile of both; or keys alone. Sorted runs are merged by rank:
+   an element goes to the place that is the number of elements before it in both runs. An element of the first run is before
+   equal ones of the second, so that the order is stable. */
 
 /* One element of a thread while runs are merged. */
 typedef struct {
@@ -26,13 +27,54 @@ V sort_word_at(const Sorting *o, V words, V i) {
 }
 void sort_put(const Sorting *o, V keys, V places, V i, Keyed x) {
     if (keys.ptr) em_store(o->e, x.key, em_gep(o->e, keys, i, o->key), dtype_bytes(o->so->key));
-    em_store(o->e, x.place, em_gep(o->e, places, i, o->e->i32), dtype_bytes(DT_u32));
+    if (places.ptr) em_store(o->e, x.place, em_gep(o->e, places, i, o->e->i32), dtype_bytes(DT_u32));
 }
 void sort_put_if(const Sorting *o, V condition, V keys, V places, V i, Keyed x) {
     If f = em_if(o->e, condition);
     sort_put(o, keys, places, i, x);
     em_else(o->e, &f, 0, NULL);
     em_if_end(o->e, &f, NULL, NULL);
+}
+Keyed sort_at(const Sorting *o, V keys, V places, V i) {
+    return (Keyed){sort_key_at(o, keys, i), places.ptr ? sort_word_at(o, places, i) : (V){NULL}};
+}
+V sort_buffer(const Sorting *o, Buf *b) { return b ? kernel_buffer(o->k, b) : (V){NULL}; }
+/* ---- bits of elements and unsigned numbers in their order. Floats: NaNs with a sign would be the first of these, so all are
+   moved down by their number, which wraps those around to the end. */
+static int64_t sign_of(const Sorting *o) { return (int64_t)((uint64_t)1 << (8 * dtype_bytes(o->so->key) - 1)); }
+static int64_t nans_of(const Sorting *o) { return (int64_t)((uint64_t)sign_of(o) - 1 - (uint64_t)o->so->order); }
+/* All ones where the number is negative. */
+static V negative(const Sorting *o, V x) {
+    V by = em_int(o->e, o->key, 8 * (int64_t)dtype_bytes(o->so->key) - 1);
+    return em_bin(o->e, "llvm.ashr", x, by);
+}
+bool sort_is_float(const Sorting *o) { return o->so->order > ORDER_TOTAL; }
+V sort_number(const Sorting *o, V bits) {
+    Emit *e = o->e;
+    V sign = em_int(e, o->key, sign_of(o));
+    if (o->so->order == ORDER_UNSIGNED) return bits;
+    if (!sort_is_float(o)) return em_bin(e, "llvm.xor", bits, sign);
+    V number = em_bin(e, "llvm.xor", bits, em_bin(e, "llvm.or", negative(o, bits), sign));
+    return em_sub(e, number, em_int(e, o->key, nans_of(o)));
+}
+V sort_bits(const Sorting *o, V number) {
+    Emit *e = o->e;
+    V sign = em_int(e, o->key, sign_of(o)), ones = em_int(e, o->key, -1);
+    if (o->so->order == ORDER_UNSIGNED) return number;
+    if (!sort_is_float(o)) return em_bin(e, "llvm.xor", number, sign);
+    number = em_add(e, number, em_int(e, o->key, nans_of(o)));
+    V positive = em_bin(e, "llvm.xor", negative(o, number), ones);
+    return em_bin(e, "llvm.xor", number, em_bin(e, "llvm.or", positive, sign));
+}
+int64_t sort_nan(const Sorting *o) { return (int64_t)(2 * (uint64_t)o->so->order + 2); }
+V sort_rank(const Sorting *o, V bits) {
+    Emit *e = o->e;
+    int64_t zero = o->so->order;
+    V number = sort_number(o, bits);
+    if (!sort_is_float(o)) return number;
+    V other = em_cmpi(e, "eq", number, em_int(e, o->key, zero));
+    number = em_select(e, other, em_int(e, o->key, zero + 1), number);
+    return em_bin(e, "llvm.intr.umin", number, em_int(e, o->key, sort_nan(o)));
 }
 Sorting sorting_of(Kernel *k, V item) {
     Emit *e = k->e;
@@ -49,7 +91,7 @@ Sorting sorting_of(Kernel *k, V item) {
 }
 void sorting_share(Sorting *o) {
     o->keys = threads_share(o->k, (int64_t)o->so->tile * dtype_bytes(o->so->key));
-    o->places = threads_share(o->k, (int64_t)o->so->tile * dtype_bytes(DT_u32));
+    if (!o->so->alone) o->places = threads_share(o->k, (int64_t)o->so->tile * dtype_bytes(DT_u32));
 }
 V sort_own(const Sorting *o, uint32_t i) {
     return em_add(o->e, o->thread, sort_i32(o, (int64_t)i * o->k->block.threads));
@@ -71,7 +113,8 @@ Keyed sort_given(const Sorting *o, V at) {
     grid_bind_point(k, &o->so->elements, em_add(e, o->row, place));
     V key = key_of(o);
     kernel_leave(k);
-    return (Keyed){em_select(e, em_less(e, at, o->count), key, em_int(e, o->key, -1)), sort_narrowed(o, place)};
+    key = em_select(e, em_less(e, at, o->count), key, sort_bits(o, em_int(e, o->key, -1)));
+    return (Keyed){key, sort_narrowed(o, place)};
 }
 
 /* ---- ranks */
@@ -88,8 +131,10 @@ static void count_before(const Sorting *o, V turns, Element *x) {
           last = em_sub(e, em_add(e, x[i].from, more), sort_i32(o, 1));
         V inside = em_cmpi(e, "sle", more, x[i].n),
           other = sort_key_at(o, o->keys, em_select(e, inside, last, sort_i32(o, 0)));
-        V equal = em_both(e, em_cmpi(e, "eq", other, x[i].x.key), x[i].second);
-        V first = em_bin(e, "llvm.or", em_cmpi(e, "ult", other, x[i].x.key), equal);
+        V own = sort_rank(o, x[i].x.key);
+        other = sort_rank(o, other);
+        V equal = em_both(e, em_cmpi(e, "eq", other, own), x[i].second);
+        V first = em_bin(e, "llvm.or", em_cmpi(e, "ult", other, own), equal);
         next[i] = em_select(e, em_both(e, inside, first), more, so_far);
     }
     em_for_end(e, &f, next, count);
@@ -98,55 +143,8 @@ static void count_before(const Sorting *o, V turns, Element *x) {
 static void read_own(const Sorting *o, Element *x) {
     for (uint32_t i = 0; i < o->each; i++) {
         x[i].at = sort_own(o, i);
-        x[i].x.key = sort_key_at(o, o->keys, x[i].at), x[i].x.place = sort_word_at(o, o->places, x[i].at);
+        x[i].x = sort_at(o, o->keys, o->places, x[i].at);
     }
-}
-
-/* ---- tiles */
-/* Merges runs of 2^digit elements. */
-static void merge_in_tile(const Sorting *o, V digit) {
-    Emit *e = o->e;
-    V one = sort_i32(o, 1), length = em_bin(e, "llvm.shl", one, digit), ones = em_sub(e, length, one);
-    Element x[SORT_EACH];
-    threads_meet(o->k);
-    read_own(o, x);
-    for (uint32_t i = 0; i < o->each; i++) {
-        V run = em_bin(e, "llvm.lshr", x[i].at, digit), odd = em_both(e, run, one);
-        x[i].from = em_bin(e, "llvm.shl", em_bin(e, "llvm.xor", run, one), digit), x[i].n = length;
-        x[i].second = em_cmpi(e, "ne", odd, sort_i32(o, 0));
-        V pair = em_bin(e, "llvm.shl", em_bin(e, "llvm.xor", run, odd), digit);
-        x[i].base = em_bin(e, "llvm.or", pair, em_both(e, x[i].at, ones));
-    }
-    count_before(o, em_add(e, digit, one), x);
-    threads_meet(o->k);
-    for (uint32_t i = 0; i < o->each; i++) sort_put(o, o->keys, o->places, em_add(e, x[i].base, x[i].before), x[i].x);
-}
-/* The digits of the last of so many elements. */
-static V digits_of(const Sorting *o, V count) {
-    V last = em_sub(o->e, count, sort_i32(o, 1));
-    Attr a = {"is_zero_poison", mlirIntegerAttrGet(o->e->i1, 0)};
-    return em_sub(o->e, sort_i32(o, 32), em_1(o->e, "llvm.intr.ctlz", o->e->i32, 1, &last, 1, &a));
-}
-void device_sort(Kernel *k, V item, V end) {
-    Emit *e = k->e;
-    Sorting o = sorting_of(k, item);
-    sorting_share(&o);
-    for (uint32_t i = 0; i < o.each; i++) {
-        V at = sort_own(&o, i);
-        sort_put(&o, o.keys, o.places, at, sort_given(&o, at));
-    }
-    For f = em_for(e, em_i64(e, 0), sort_widened(&o, digits_of(&o, o.count)), em_i64(e, 1), 0, NULL);
-    merge_in_tile(&o, sort_narrowed(&o, em_arg(&f.scope, 0)));
-    em_for_end(e, &f, NULL, NULL);
-    threads_meet(k);
-    V keys = o.so->keys[0] ? kernel_buffer(k, o.so->keys[0]) : (V){NULL}, places = kernel_buffer(k, o.so->places[0]);
-    Element x[SORT_EACH];
-    read_own(&o, x);
-    for (uint32_t i = 0; i < o.each; i++) {
-        V to = em_add(e, em_add(e, o.row, o.first), sort_widened(&o, x[i].at));
-        sort_put_if(&o, em_less(e, x[i].at, o.count), keys, places, to, x[i].x);
-    }
-    threads_meet(k);
 }
 
 /* ---- runs of tiles */
@@ -168,7 +166,7 @@ static V is_within(const void *user, V a) {
     V b = em_sub(o->e, em_sub(o->e, s->d, em_i64(o->e, 1)), a);
     V first = sort_key_at(o, s->r->keys, em_add(o->e, s->r->a, a)),
       second = sort_key_at(o, s->r->keys, em_add(o->e, s->r->b, b));
-    return em_cmpi(o->e, "ule", first, second);
+    return em_cmpi(o->e, "ule", sort_rank(o, first), sort_rank(o, second));
 }
 /* How many of the first `d` of both are of the first one. */
 static V split(const Sorting *o, const Runs *r, V d) {
@@ -189,13 +187,13 @@ static Runs runs_of(const Sorting *o) {
 /* The thread's elements of the tile: those of the first run, then those of the second. */
 static void stage_runs(const Sorting *o, const Runs *r, V a, V b, V na, V count) {
     Emit *e = o->e;
-    V places = em_gep(e, kernel_buffer(o->k, o->so->from[1]), o->row, e->i32);
+    V places = o->so->alone ? (V){NULL} : em_gep(e, kernel_buffer(o->k, o->so->from[1]), o->row, e->i32);
     for (uint32_t i = 0; i < o->each; i++) {
         V at = sort_own(o, i), inside = em_least(e, at, em_sub(e, count, sort_i32(o, 1)));
         V in_b = em_add(e, em_add(e, r->b, b), sort_widened(o, em_most(e, em_sub(e, inside, na), sort_i32(o, 0))));
         V in_a = em_add(e, em_add(e, r->a, a), sort_widened(o, inside));
         V from = em_select(e, em_less(e, inside, na), in_a, in_b);
-        sort_put(o, o->keys, o->places, at, (Keyed){sort_key_at(o, r->keys, from), sort_word_at(o, places, from)});
+        sort_put(o, o->keys, o->places, at, sort_at(o, r->keys, places, from));
     }
 }
 /* Writes a tile of what two runs become. */
@@ -220,7 +218,7 @@ void device_merge(Kernel *k, V item, V end) {
         x[i].base = em_select(e, first, x[i].at, em_sub(e, x[i].at, na));
     }
     count_before(&o, sort_i32(&o, turns), x);
-    V keys = kernel_buffer(k, o.so->to[0]), places = kernel_buffer(k, o.so->to[1]);
+    V keys = kernel_buffer(k, o.so->to[0]), places = sort_buffer(&o, o.so->alone ? NULL : o.so->to[1]);
     for (uint32_t i = 0; i < o.each; i++) {
         V place = sort_widened(&o, em_add(e, x[i].base, x[i].before));
         sort_put_if(&o, em_less(e, x[i].at, count), keys, places, em_add(e, em_add(e, o.row, o.first), place), x[i].x);

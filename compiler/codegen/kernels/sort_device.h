@@ -29,12 +29,22 @@ static inline V sort_widened(const Sorting *o, V narrow) { return em_cast(o->e, 
 /* Elements of arrays in shared or global memory. */
 V sort_key_at(const Sorting *, V keys, V i);
 V sort_word_at(const Sorting *, V words, V i); /* a place, or another number of 32 bits */
-/* `keys` NULL: keys are not stored. */
+/* `keys` or `places` NULL: they are not stored, and not there. */
 void sort_put(const Sorting *, V keys, V places, V i, Keyed);
+Keyed sort_at(const Sorting *, V keys, V places, V i);
+V sort_buffer(const Sorting *, Buf *); /* NULL if there is none */
+/* Keys in memory are elements' bits, if they are alone. Those as different unsigned numbers in their order, and back; floats:
+   the number of the negative zero is the order's infinity, after which the other zero comes; NaNs are from sort_nan on. */
+bool sort_is_float(const Sorting *);
+V sort_number(const Sorting *, V bits);
+V sort_bits(const Sorting *, V number);
+int64_t sort_nan(const Sorting *);
+/* The same number for bits that are equal. */
+V sort_rank(const Sorting *, V bits);
 void sort_put_if(const Sorting *, V condition, V keys, V places, V i, Keyed);
 /* Where element i of a thread is, with neighbouring elements in neighbouring threads. */
 V sort_own(const Sorting *, uint32_t i);
-/* What the program gives at an element of the tile; behind the row a key of ones, which comes last. */
+/* What the program gives at an element of the tile; behind the row a key whose number is the last. */
 Keyed sort_given(const Sorting *, V at);
 
 #endif

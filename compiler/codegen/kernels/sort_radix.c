@@ -42,6 +42,7 @@ static V digit_of(const Radix *r, V key) {
     Emit *e = o->e;
     V shift = frame_scalar(o->k->frame, o->so->shift);
     uint32_t bytes = dtype_bytes(o->so->key);
+    key = sort_rank(o, key);
     if (bytes < 8) key = bytes == 4 ? key : em_cast(e, "llvm.zext", e->i32, key), shift = sort_narrowed(o, shift);
     V low = em_both(e, em_bin(e, "llvm.lshr", key, shift), em_int(e, mlirValueGetType(key), DIGITS - 1));
     return bytes < 8 ? low : sort_narrowed(o, low);
@@ -53,7 +54,7 @@ static V place_of(const Radix *r, uint32_t i) {
     V first = em_mul(e, r->warp, i32(r, (int64_t)WARP * r->o.each));
     return em_add(e, em_add(e, first, i32(r, (int64_t)WARP * i)), r->lane);
 }
-/* Behind the row are keys of ones, which come last. */
+/* What is behind the row comes last. */
 static void read_keys(Radix *r) {
     const Sorting *o = &r->o;
     Emit *e = o->e;
@@ -65,10 +66,11 @@ static void read_keys(Radix *r) {
             V inside = em_least(e, at, em_sub(e, o->count, i32(r, 1)));
             V from = em_add(e, em_add(e, o->row, o->first), sort_widened(o, inside));
             V key = sort_key_at(o, kernel_buffer(o->k, o->so->from[0]), from);
-            r->x[i].key = em_select(e, em_less(e, at, o->count), key, em_int(e, o->key, -1));
+            r->x[i].key = key;
             r->x[i].place = from; /* where it is */
         }
-        r->digits[i] = digit_of(r, r->x[i].key);
+        V inside = em_less(e, at, o->count);
+        r->digits[i] = em_select(e, inside, digit_of(r, r->x[i].key), i32(r, DIGITS - 1));
     }
 }
 static void clear_counts(const Radix *r) {
@@ -80,18 +82,14 @@ static void clear_counts(const Radix *r) {
 /* A bit for each lane of the warp with this digit. */
 static V lanes_with(const Radix *r, V digit) {
     Emit *e = r->o.e;
-    V lanes = i32(r, -1), other = em_bin(e, "llvm.xor", digit, lanes);
+    V lanes = i32(r, -1);
     for (uint32_t bit = 0; bit < SORT_DIGIT; bit++) {
-        V top = em_bin(e, "llvm.shl", other, i32(r, 31 - bit)), clear = em_bin(e, "llvm.ashr", top, i32(r, 31));
-        V set = em_cmpi(e, "sge", top, i32(r, 0));
+        V set = em_cmpi(e, "ne", em_both(e, digit, i32(r, 1 << bit)), i32(r, 0));
         V votes = threads_intrinsic(e, "llvm.nvvm.vote.ballot.sync", e->i32, 2, (V[]){i32(r, -1), set});
-        lanes = em_both(e, lanes, em_bin(e, "llvm.xor", votes, clear));
+        V others = em_select(e, set, i32(r, 0), i32(r, -1));
+        lanes = em_both(e, lanes, em_bin(e, "llvm.xor", votes, others));
     }
     return lanes;
-}
-static void warp_meets(const Radix *r) {
-    V all = i32(r, -1);
-    threads_intrinsic(r->o.e, "llvm.nvvm.bar.warp.sync", no_type, 1, &all);
 }
 static V count_at(const Radix *r, V warp, V digit) {
     return em_add(r->o.e, em_mul(r->o.e, warp, i32(r, DIGITS)), digit);
@@ -103,12 +101,12 @@ static void rank_elements(Radix *r) {
     for (uint32_t i = 0; i < r->o.each; i++) {
         V lanes = lanes_with(r, r->digits[i]), earlier = em_un(e, "llvm.intr.ctpop", em_both(e, lanes, before));
         V at = count_at(r, r->warp, r->digits[i]), n = sort_word_at(&r->o, r->counts, at);
-        warp_meets(r);
+        threads_meet_in_warp(r->o.k);
         If first = em_if(e, em_cmpi(e, "eq", earlier, i32(r, 0)));
         store_word(r, em_add(e, n, em_un(e, "llvm.intr.ctpop", lanes)), r->counts, at);
         em_else(e, &first, 0, NULL);
         em_if_end(e, &first, NULL, NULL);
-        warp_meets(r);
+        threads_meet_in_warp(r->o.k);
         r->rank[i] = em_add(e, n, earlier);
     }
     threads_meet(r->o.k);
@@ -143,10 +141,10 @@ void device_count_first(Kernel *k, V item, V end) { count_tile(k, item, true); }
 void device_count(Kernel *k, V item, V end) { count_tile(k, item, false); }
 
 static void add_to(Emit *e, void *user, V *x, const V *y) { x[0] = em_add(e, x[0], y[0]); }
-/* So many tiles a lane of the warp has at once … */
-static uint32_t tiles_at_once(Dim tiles) {
+/* So many neighbouring tiles a thread of those that share a digit has at once … */
+static uint32_t tiles_at_once(Dim tiles, uint32_t threads) {
     uint32_t n = SORT_TILES;
-    while (n > 1 && dim_is_const(tiles) && (Dim)n / 2 * WARP >= tiles) n /= 2;
+    while (n > 1 && dim_is_const(tiles) && (Dim)n / 2 * threads >= tiles) n /= 2;
     return n;
 }
 /* … of which one is */
@@ -163,30 +161,34 @@ static TileCount tile_count(Kernel *k, V counts, V tile, V tiles) {
     em_if_end(e, &some, &zero, &t.count);
     return t;
 }
-/* *sum: what the tiles before all of the warp's have. */
-static void add_before(Kernel *k, const TileCount *t, V *sum) {
+/* *sum: what the tiles before all of these have. */
+static void add_before(Kernel *k, uint32_t n, const TileCount *t, V *sum) {
     Emit *e = k->e;
-    V all, before = em_add(e, *sum, threads_prefix(k, t->count, em_int(e, e->i32, 0), add_to, NULL, &all));
-    If some = em_if(e, t->inside);
-    em_store(e, before, t->place, COUNT_BYTES);
-    em_else(e, &some, 0, NULL);
-    em_if_end(e, &some, NULL, NULL);
+    V all, own = t[0].count;
+    for (uint32_t i = 1; i < n; i++) own = em_add(e, own, t[i].count);
+    V before = em_add(e, *sum, threads_prefix(k, own, em_int(e, e->i32, 0), add_to, NULL, &all));
+    for (uint32_t i = 0; i < n; i++) {
+        If some = em_if(e, t[i].inside);
+        em_store(e, before, t[i].place, COUNT_BYTES);
+        em_else(e, &some, 0, NULL);
+        em_if_end(e, &some, NULL, NULL);
+        before = em_add(e, before, t[i].count);
+    }
     *sum = em_add(e, *sum, all);
 }
-/* A warp replaces the counts of a digit in a row's tiles by what the tiles before have, and leaves their sum. */
+/* The counts of a digit in a row's tiles are replaced by what the tiles before have; their sum is left. */
 void device_count_before(Kernel *k, V item, V end) {
     Emit *e = k->e;
     const Sort *so = k->x.step->sort;
-    uint32_t n = tiles_at_once(sort_tiles(k->x.plan, so));
+    uint32_t n = tiles_at_once(sort_tiles(k->x.plan, so), k->block.group);
     V tiles = kernel_dim(k, sort_tiles(k->x.plan, so)), zero = em_int(e, e->i32, 0), row;
     V counts = em_gep(e, kernel_buffer(k, so->counts), em_mul(e, item, tiles), e->i32);
     TileCount t[SORT_TILES];
-    For f = em_for(e, em_i64(e, 0), tiles, em_i64(e, (int64_t)n * WARP), 1, &zero);
-    V first = em_add(e, em_arg(&f.scope, 0), member_number(k)), sum = em_arg(&f.scope, 1);
+    For f = em_for(e, em_i64(e, 0), tiles, em_i64(e, (int64_t)n * k->block.group), 1, &zero);
+    V first = em_add(e, em_arg(&f.scope, 0), em_mul(e, member_number(k), em_i64(e, n))), sum = em_arg(&f.scope, 1);
     kernel_enter(k);
-    for (uint32_t i = 0; i < n; i++)
-        t[i] = tile_count(k, counts, em_add(e, first, em_i64(e, (int64_t)i * WARP)), tiles);
-    for (uint32_t i = 0; i < n; i++) add_before(k, &t[i], &sum);
+    for (uint32_t i = 0; i < n; i++) t[i] = tile_count(k, counts, em_add(e, first, em_i64(e, i)), tiles);
+    add_before(k, n, t, &sum);
     kernel_leave(k);
     em_for_end(e, &f, &sum, &row);
     If one = by_one_thread(k);
@@ -195,10 +197,13 @@ void device_count_before(Kernel *k, V item, V end) {
 }
 
 /* ---- moving */
-/* Of a number that each digit has: its sum for all digits below the thread's one. */
-static V below(const Radix *r, V n) {
-    V all, zero = i32(r, 0);
-    return threads_prefix(r->o.k, em_select(r->o.e, r->own, n, zero), zero, add_to, NULL, &all);
+/* Of two numbers that each digit has: their sums for all digits below the thread's one. */
+static void below(const Radix *r, V *x, V *y) {
+    Emit *e = r->o.e;
+    V all, zero = em_i64(e, 0), word = em_i64(e, 32);
+    V both = em_bin(e, "llvm.or", sort_widened(&r->o, *x), em_bin(e, "llvm.shl", sort_widened(&r->o, *y), word));
+    both = threads_prefix(r->o.k, em_select(e, r->own, both, zero), zero, add_to, NULL, &all);
+    *x = sort_narrowed(&r->o, both), *y = sort_narrowed(&r->o, em_bin(e, "llvm.lshr", both, word));
 }
 static V of_warp(const Radix *r, uint32_t warp) {
     return sort_word_at(&r->o, r->counts, count_at(r, i32(r, warp), r->digit));
@@ -211,7 +216,8 @@ static V find_places(const Radix *r) {
     Kernel *k = o->k;
     V apart = threads_share(k, DIGITS * COUNT_BYTES), in_tile = of_warp(r, 0);
     for (uint32_t w = 1; w < r->warps; w++) in_tile = em_add(e, in_tile, of_warp(r, w));
-    V first = below(r, in_tile), in_row = below(r, sort_word_at(o, kernel_buffer(k, o->so->sums), row_digit(r)));
+    V first = in_tile, in_row = sort_word_at(o, kernel_buffer(k, o->so->sums), row_digit(r));
+    below(r, &first, &in_row);
     V in_tiles = sort_word_at(o, kernel_buffer(k, o->so->counts), tile_digit(r));
     If own = kernel_if(k, r->own);
     store_word(r, em_sub(e, em_add(e, in_row, in_tiles), first), apart, r->digit);
@@ -224,35 +230,72 @@ static V find_places(const Radix *r) {
     threads_meet(k);
     return apart;
 }
+/* What a pass writes; keys NULL: they are not needed any more. */
+typedef struct {
+    V keys, places;
+} Moved;
+static Keyed own_of(const Radix *r, uint32_t i) {
+    const Sorting *o = &r->o;
+    Keyed x = r->x[i];
+    if (!r->first && !o->so->alone) x.place = sort_word_at(o, kernel_buffer(o->k, o->so->from[1]), x.place);
+    return x;
+}
+/* i1: do all elements of the row have the same digit? Then they stay where they are. */
+static V is_straight(const Radix *r) {
+    const Sorting *o = &r->o;
+    Emit *e = o->e;
+    V n = sort_word_at(o, kernel_buffer(o->k, o->so->sums), row_digit(r));
+    V all = em_cast(e, "llvm.zext", e->i32, em_cmpi(e, "eq", n, sort_narrowed(o, o->n)));
+    threads_merge(o->k, 1, &all, add_to, NULL);
+    return em_cmpi(e, "ne", all, i32(r, 0));
+}
+static void stay(const Radix *r, const Moved *to) {
+    const Sorting *o = &r->o;
+    Emit *e = o->e;
+    for (uint32_t i = 0; i < o->each; i++) {
+        V at = place_of(r, i), into = em_add(e, em_add(e, o->row, o->first), sort_widened(o, at));
+        sort_put_if(o, em_less(e, at, o->count), to->keys, to->places, into, own_of(r, i));
+    }
+}
 /* In shared memory the tile is sorted, so that neighbours go to neighbouring places. */
 static void sort_tile(const Radix *r) {
     const Sorting *o = &r->o;
     Emit *e = o->e;
     for (uint32_t i = 0; i < o->each; i++) {
         V start = sort_word_at(o, r->counts, count_at(r, r->warp, r->digits[i]));
-        Keyed x = r->x[i];
-        if (!r->first) x.place = sort_word_at(o, kernel_buffer(o->k, o->so->from[1]), x.place);
-        sort_put(o, o->keys, o->places, em_add(e, start, r->rank[i]), x);
+        sort_put(o, o->keys, o->places, em_add(e, start, r->rank[i]), own_of(r, i));
     }
     threads_meet(o->k);
+}
+static void move_apart(Radix *r, const Moved *to) {
+    const Sorting *o = &r->o;
+    Emit *e = o->e;
+    rank_elements(r);
+    V apart = find_places(r);
+    sort_tile(r);
+    for (uint32_t i = 0; i < o->each; i++) {
+        V at = sort_own(o, i);
+        Keyed x = sort_at(o, o->keys, o->places, at);
+        V into = em_add(e, at, sort_word_at(o, apart, digit_of(r, x.key)));
+        sort_put_if(o, em_less(e, at, o->count), to->keys, to->places, em_add(e, o->row, sort_widened(o, into)), x);
+    }
 }
 static void move(Kernel *k, V item, bool first, bool with_keys) {
     Emit *e = k->e;
     Radix r = radix_of(k, item, first);
-    const Sorting *o = &r.o;
+    const Sort *so = r.o.so;
     sorting_share(&r.o);
     r.counts = threads_share(k, (int64_t)r.warps * DIGITS * COUNT_BYTES);
     read_keys(&r);
-    rank_elements(&r);
-    V apart = find_places(&r);
-    sort_tile(&r);
-    V keys = with_keys ? kernel_buffer(k, o->so->to[0]) : (V){NULL}, places = kernel_buffer(k, o->so->to[1]);
-    for (uint32_t i = 0; i < o->each; i++) {
-        V at = sort_own(o, i);
-        Keyed x = {sort_key_at(o, o->keys, at), sort_word_at(o, o->places, at)};
-        V to = em_add(e, at, sort_word_at(o, apart, digit_of(&r, x.key)));
-        sort_put_if(o, em_less(e, at, o->count), keys, places, em_add(e, o->row, sort_widened(o, to)), x);
-    }
+    Moved to = {.places = sort_buffer(&r.o, so->alone ? NULL : so->to[1])};
+    if (with_keys) to.keys = kernel_buffer(k, so->to[0]);
+    V straight = is_straight(&r);
+    If stays = kernel_if(k, straight);
+    stay(&r, &to);
+    kernel_if_end(k, &stays);
+    If moves = kernel_if(k, em_bin(e, "llvm.xor", straight, em_int(e, e->i1, 1)));
+    move_apart(&r, &to);
+    kernel_if_end(k, &moves);
     threads_meet(k);
 }
 void device_move_first(Kernel *k, V item, V end) { move(k, item, true, true); }

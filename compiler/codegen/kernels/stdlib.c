@@ -168,29 +168,132 @@ static void run_stacks(const Run *r, Vals ys, Vals turn, V at) {
 }
 
 /* ---- code */
+static void run_eqn(const Run *r, const Eqn *q);
 static void run_eqns(const Run *r, Eqns eqns);
 
+/* ---- scans. On a device several turns are done at once: what they read at places that do not depend on anything else
+   that the loop carries is read first, so that memory brings it at the same time. */
+typedef struct {
+    Scan c, turn;
+    Eqns eqns;   /* of a turn */
+    bool *early; /* by value of the program: an earlier turn need only count for it; NULL: it is not known */
+} Turns;
+static bool is_early(const Run *r, const bool *early, Val v) {
+    return val_info(r->k->x.plan->cx, v)->lit || early[v - r->m.first];
+}
+static bool is_whole(const Run *r, Val v) {
+    DtypeKind kind = dtype_info[val_array(r->k->x.plan->cx, v)->dtype].kind;
+    return kind == DK_SINT || kind == DK_UINT || kind == DK_BOOL;
+}
+/* Elements of arrays, and whole numbers, of what is early. */
+static bool computed_early(const Run *r, const bool *early, const Eqn *q) {
+    bool yes = q->out.n == 1 && (q->prim == P_element || (prim_elementwise(q->prim) && is_whole(r, q->out.at[0])));
+    for (uint32_t i = q->prim == P_element; i < q->in.n; i++) yes &= is_early(r, early, q->in.at[i]);
+    return yes;
+}
+static void find_early(const Run *r, Turns *t) {
+    bool *early = arena_new(r->k->x.plan->arena, bool, r->m.n), again = true;
+    each(Val, v, t->turn.consts) early[*v - r->m.first] = true;
+    each(Val, v, t->turn.carry) early[*v - r->m.first] = is_whole(r, *v);
+    while (again) {
+        again = false;
+        each(Eqn, q, t->eqns)
+            each(Val, v, q->out) early[*v - r->m.first] = computed_early(r, early, q);
+        for (uint32_t i = 0; i < t->turn.carry.n; i++) {
+            bool *carry = &early[t->turn.carry.at[i] - r->m.first];
+            if (!*carry || is_early(r, early, t->turn.end.at[i])) continue;
+            *carry = false, again = true;
+        }
+    }
+    t->early = early;
+}
+/* How many turns at once. */
+static uint32_t turns_at_once(const Run *r, Turns *t, Dim length) {
+    uint32_t cost = 1, reads = 0, n = SCAN_TURNS;
+    if (!r->k->e->target->device || r->w > 1) return 1;
+    each(Eqn, q, t->eqns) {
+        if (q->prim == P_while || q->prim == P_scan) return 1;
+        cost += prim_lower[q->prim] == LOWER_STDLIB ? STDLIB_COST : 1;
+    }
+    find_early(r, t);
+    each(Eqn, q, t->eqns) reads += q->prim == P_element && t->early[q->out.at[0] - r->m.first];
+    while (n > 1 && (n * reads > SCAN_READS || n * cost > RUN_COST || (dim_is_const(length) && length < n))) n /= 2;
+    return reads ? n : 1;
+}
+static void run_these(const Run *r, const Turns *t, bool early) {
+    each(Eqn, q, t->eqns)
+        if (t->early[q->out.at[0] - r->m.first] == early) run_eqn(r, q);
+}
+/* Binds the carries that are early, or the others, as `before` leaves them. */
+static void run_carries(const Run *r, const Turns *t, const Run *before, bool early) {
+    for (uint32_t i = 0; i < t->turn.carry.n; i++) {
+        Val v = t->turn.carry.at[i];
+        if (t->early[v - r->m.first] == early)
+            r->env[v - r->m.first] = run_value(before, t->turn.end.at[i], varies(r, v));
+    }
+}
+/* n turns from number `at` on; the values after the last one. */
+static Run run_several(const Run *r, const Turns *t, uint32_t n, V at) {
+    Kernel *k = r->k;
+    V step = em_i64(k->e, t->c.reverse ? -1 : 1);
+    Run *turn = arena_new(k->e->arena, Run, n);
+    for (uint32_t i = 0; i < n; i++) {
+        turn[i] = *r;
+        turn[i].env = arena_new(k->e->arena, V, r->m.n);
+        memcpy(turn[i].env, r->env, r->m.n * sizeof *r->env);
+        run_enter(r);
+        if (i) run_carries(&turn[i], t, &turn[i - 1], true);
+        run_these(&turn[i], t, true);
+        run_leave(r);
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        run_enter(r);
+        if (i) run_carries(&turn[i], t, &turn[i - 1], false);
+        run_these(&turn[i], t, false);
+        run_stacks(&turn[i], t->c.ys, t->turn.ys, em_add(k->e, at, em_mul(k->e, step, em_i64(k->e, i))));
+        run_leave(r);
+    }
+    return turn[n - 1];
+}
+/* The turns [lo, hi), n at once, and the carries after them. */
+static void run_turns(const Run *r, const Turns *t, uint32_t n, V lo, V hi, V *carry) {
+    Kernel *k = r->k;
+    Emit *e = k->e;
+    uint32_t carries = t->turn.carry.n;
+    V *next = arena_new(e->arena, V, carries + 1), length = kernel_dim(k, scan_length(k->x.plan->cx, &t->c));
+    For f = em_for(e, lo, hi, em_i64(e, n), carries, carry);
+    run_enter(r);
+    V at = em_arg(&f.scope, 0);
+    if (t->c.reverse) at = em_sub(e, em_sub(e, length, em_i64(e, 1)), at);
+    for (uint32_t i = 0; i < carries; i++) next[i] = em_arg(&f.scope, 1 + i);
+    run_bind(r, t->turn.carry, next);
+    Run end = *r;
+    if (n > 1) {
+        end = run_several(r, t, n, at);
+    } else {
+        run_eqns(r, t->eqns);
+        run_stacks(r, t->c.ys, t->turn.ys, at);
+    }
+    for (uint32_t i = 0; i < carries; i++) next[i] = run_value(&end, t->turn.end.at[i], varies(r, t->turn.carry.at[i]));
+    run_leave(r);
+    em_for_end(e, &f, next, carry);
+}
 /* A loop that stacks: its turns are counted, and all lanes take all of them. */
 static void run_scan(const Run *r, const Eqn *q) {
     Kernel *k = r->k;
-    const Scan c = scan_of(q), turn = scan_turn(&c, c.body);
-    uint32_t n = c.carry.n;
-    V *carry = arena_new(k->e->arena, V, n + 1), length = kernel_dim(k, scan_length(k->x.plan->cx, &c));
-    run_consts(r, turn.consts, c.consts);
-    for (uint32_t i = 0; i < n; i++) carry[i] = run_value(r, c.carry.at[i], varies(r, turn.carry.at[i]));
-    For f = em_for(k->e, em_i64(k->e, 0), length, em_i64(k->e, 1), n, carry);
-    run_enter(r);
-    V at = em_arg(&f.scope, 0);
-    if (c.reverse) at = em_bin(k->e, "llvm.sub", em_bin(k->e, "llvm.sub", length, em_i64(k->e, 1)), at);
-    for (uint32_t i = 0; i < n; i++) carry[i] = em_arg(&f.scope, 1 + i);
-    run_bind(r, turn.carry, carry);
-    run_eqns(r, c.body->eqns);
-    run_stacks(r, c.ys, turn.ys, at);
-    V *next = arena_new(k->e->arena, V, n + 1), *end = arena_new(k->e->arena, V, n + 1);
-    for (uint32_t i = 0; i < n; i++) next[i] = run_value(r, turn.end.at[i], varies(r, turn.carry.at[i]));
-    run_leave(r);
-    em_for_end(k->e, &f, next, end);
-    run_bind(r, c.end, end);
+    Emit *e = k->e;
+    Turns t = {.c = scan_of(q)};
+    t.turn = scan_turn(&t.c, t.c.body), t.eqns = t.c.body->eqns;
+    Dim length = scan_length(k->x.plan->cx, &t.c);
+    uint32_t carries = t.c.carry.n, n = turns_at_once(r, &t, length);
+    V *carry = arena_new(e->arena, V, carries + 1), lo = em_i64(e, 0), hi = kernel_dim(k, length), mid = hi;
+    run_consts(r, t.turn.consts, t.c.consts);
+    for (uint32_t i = 0; i < carries; i++) carry[i] = run_value(r, t.c.carry.at[i], varies(r, t.turn.carry.at[i]));
+    if (n > 1) mid = em_sub(e, hi, em_bin(e, "llvm.urem", hi, em_i64(e, n)));
+    run_turns(r, &t, n, lo, mid, carry);
+    uint32_t rest = n > 1 && dim_is_const(length) ? (uint32_t)(length % n) : n > 1;
+    if (rest) run_turns(r, &t, rest, mid, hi, carry);
+    run_bind(r, t.c.end, carry);
 }
 
 /* The place of the condition among the carries, if it is one of them. */
@@ -259,34 +362,35 @@ static Summand summand(const Run *r, Val v) {
     if (val_info(r->k->x.plan->cx, v)->lit) return (Summand){0};
     return (Summand){r->m.makers[v - r->m.first], r->m.uses[v - r->m.first] == 1};
 }
-static void run_eqns(const Run *r, Eqns eqns) {
-    each(Eqn, q, eqns) {
-        if (q->prim == P_while || q->prim == P_scan) {
-            (q->prim == P_while ? run_while : run_scan)(r, q);
-            continue;
-        }
-        bool vector = varies(r, q->out.at[0]);
-        V *a = arena_new(r->k->x.plan->arena, V, q->in.n + 2), *y = &r->env[q->out.at[0] - r->m.first];
-        if (q->prim == P_element) {
-            Reg x = run_read(r, q);
-            *y = vector ? kernel_vector(r->k, x) : reg_v(x);
-            continue;
-        }
-        uint32_t product = 2;
-        if (q->in.n == 2)
-            product = kernel_contracts(r->k, q, (Summand[]){summand(r, q->in.at[0]), summand(r, q->in.at[1])});
-        if (product < 2) {
-            const Eqn *maker = r->m.makers[q->in.at[product] - r->m.first];
-            assert(maker);
-            Vals factors = maker->in;
-            Val x[] = {factors.at[0], factors.at[factors.n - 1], q->in.at[1 - product]};
-            for (uint32_t i = 0; i < 3; i++) a[i] = run_value(r, x[i], vector);
-            *y = kernel_contracted(r->k, q, product, a);
-            continue;
-        }
-        for (uint32_t i = 0; i < q->in.n; i++) a[i] = run_value(r, q->in.at[i], vector);
-        *y = kernel_point(r->k, q, a, vector ? r->w : 1);
+static void run_eqn(const Run *r, const Eqn *q) {
+    if (q->prim == P_while || q->prim == P_scan) {
+        (q->prim == P_while ? run_while : run_scan)(r, q);
+        return;
     }
+    bool vector = varies(r, q->out.at[0]);
+    V *a = arena_new(r->k->x.plan->arena, V, q->in.n + 2), *y = &r->env[q->out.at[0] - r->m.first];
+    if (q->prim == P_element) {
+        Reg x = run_read(r, q);
+        *y = vector ? kernel_vector(r->k, x) : reg_v(x);
+        return;
+    }
+    uint32_t product = 2;
+    if (q->in.n == 2)
+        product = kernel_contracts(r->k, q, (Summand[]){summand(r, q->in.at[0]), summand(r, q->in.at[1])});
+    if (product < 2) {
+        const Eqn *maker = r->m.makers[q->in.at[product] - r->m.first];
+        assert(maker);
+        Vals factors = maker->in;
+        Val x[] = {factors.at[0], factors.at[factors.n - 1], q->in.at[1 - product]};
+        for (uint32_t i = 0; i < 3; i++) a[i] = run_value(r, x[i], vector);
+        *y = kernel_contracted(r->k, q, product, a);
+        return;
+    }
+    for (uint32_t i = 0; i < q->in.n; i++) a[i] = run_value(r, q->in.at[i], vector);
+    *y = kernel_point(r->k, q, a, vector ? r->w : 1);
+}
+static void run_eqns(const Run *r, Eqns eqns) {
+    each(Eqn, q, eqns) run_eqn(r, q);
 }
 /* Lanes beyond the end must not keep a loop running. Programs of stdlib always end, and may be functions of their own. */
 static V lanes_that_exist(Kernel *k, uint32_t w) {

@@ -29,6 +29,8 @@ static V special(Kernel *k, V *known, const char *name) {
 }
 V thread_number(Kernel *k) { return special(k, &k->block.thread, "llvm.nvvm.read.ptx.sreg.tid.x"); }
 V block_number(Kernel *k) { return special(k, &k->block.number, "llvm.nvvm.read.ptx.sreg.ctaid.x"); }
+V cluster_number(Kernel *k) { return special(k, &k->block.number, "llvm.nvvm.read.ptx.sreg.clusterid.x"); }
+V block_rank(Kernel *k) { return special(k, &k->block.rank, "llvm.nvvm.read.ptx.sreg.cluster.ctarank"); }
 V block_count(Kernel *k) { return special(k, &k->block.count, "llvm.nvvm.read.ptx.sreg.nctaid.x"); }
 /* Written once where the kernel begins, as all that depends on the number of the thread alone. */
 static V of_thread(Kernel *k, V *known, const char *op, uint32_t n) {
@@ -39,7 +41,17 @@ static V of_thread(Kernel *k, V *known, const char *op, uint32_t n) {
     k->e->block = was;
     return *known;
 }
+static V of_cluster(Kernel *k) {
+    if (k->block.member.ptr) return k->block.member;
+    V thread = thread_number(k), rank = block_rank(k);
+    MlirBlock was = kernel_at(k, 0);
+    V before = em_bin(k->e, "llvm.mul", rank, em_i64(k->e, k->block.threads));
+    k->block.member = em_bin(k->e, "llvm.add", before, thread);
+    k->e->block = was;
+    return k->block.member;
+}
 V member_number(Kernel *k) {
+    if (k->block.cluster) return of_cluster(k);
     if (k->block.group == k->block.threads) return thread_number(k);
     return of_thread(k, &k->block.member, "llvm.urem", k->block.group);
 }
@@ -47,6 +59,10 @@ V chunk_number(Kernel *k) { return of_thread(k, &k->block.member, "llvm.udiv", k
 void threads_meet(Kernel *k) {
     V barrier = em_int(k->e, k->e->i32, 0);
     intrinsic(k->e, "llvm.nvvm.barrier.cta.sync.aligned.all", no_type, 1, &barrier);
+}
+void threads_meet_in_warp(Kernel *k) {
+    V all = em_int(k->e, k->e->i32, -1);
+    threads_intrinsic(k->e, "llvm.nvvm.bar.warp.sync", no_type, 1, &all);
 }
 
 /* ---- shared memory: one array, whose size the launch sets */
@@ -93,11 +109,11 @@ static uint32_t bits_of(Emit *e, MlirType t) {
     if (mlirTypeIsAInteger(t)) return mlirIntegerTypeGetWidth(t);
     return mlirTypeEqual(t, e->f64) ? 64 : mlirTypeEqual(t, e->f32) ? 32 : 16;
 }
-static uint32_t words_in(Emit *e, MlirType t) { return (bits_of(e, t) + WORD - 1) / WORD; }
+uint32_t threads_words_in(Emit *e, MlirType t) { return (bits_of(e, t) + WORD - 1) / WORD; }
 static MlirType integer_of(Emit *e, uint32_t bits) { return mlirIntegerTypeGet(e->mlir, bits); }
-static void to_words(Emit *e, V v, V *words) {
+void threads_to_words(Emit *e, V v, V *words) {
     MlirType t = mlirValueGetType(v);
-    uint32_t bits = bits_of(e, t), n = words_in(e, t);
+    uint32_t bits = bits_of(e, t), n = threads_words_in(e, t);
     assert(n <= MOST_WORDS);
     if (!mlirTypeIsAInteger(t)) v = em_cast(e, "llvm.bitcast", integer_of(e, bits), v);
     if (bits < WORD) v = em_cast(e, "llvm.zext", e->i32, v);
@@ -106,8 +122,8 @@ static void to_words(Emit *e, V v, V *words) {
         words[i] = n > 1 ? em_cast(e, "llvm.trunc", e->i32, part) : part;
     }
 }
-static V from_words(Emit *e, MlirType t, const V *words) {
-    uint32_t bits = bits_of(e, t), n = words_in(e, t);
+V threads_from_words(Emit *e, MlirType t, const V *words) {
+    uint32_t bits = bits_of(e, t), n = threads_words_in(e, t);
     MlirType whole = integer_of(e, bits < WORD ? WORD : bits);
     V v = n > 1 ? em_cast(e, "llvm.zext", whole, words[0]) : words[0];
     for (uint32_t i = 1; i < n; i++) {
@@ -117,29 +133,27 @@ static V from_words(Emit *e, MlirType t, const V *words) {
     if (bits < WORD) v = em_cast(e, "llvm.trunc", integer_of(e, bits), v);
     return mlirTypeIsAInteger(t) ? v : em_cast(e, "llvm.bitcast", t, v);
 }
-/* A value of another thread of the warp. `mode`: "bfly", the one whose number differs in the bits `by`; "up", the one
-   `by` before, or its own value if there is none; "idx", thread `by`. */
-static V shuffled(Kernel *k, const char *mode, V value, V by) {
+V threads_shuffle(Kernel *k, const char *mode, V value, V by) {
     Emit *e = k->e;
     V words[MOST_WORDS] = {{NULL}};
     MlirType t = mlirValueGetType(value);
     Str name = str_format(e->arena, "llvm.nvvm.shfl.sync.%s.i32", mode);
     int64_t bound = str_is(str(mode), "up") ? 0 : WARP - 1;
-    to_words(e, value, words);
-    for (uint32_t i = 0; i < words_in(e, t); i++) {
+    threads_to_words(e, value, words);
+    for (uint32_t i = 0; i < threads_words_in(e, t); i++) {
         V o[4] = {em_int(e, e->i32, -1), words[i], by, em_int(e, e->i32, bound)};
         words[i] = intrinsic(e, name.at, e->i32, 4, o);
     }
-    return from_words(e, t, words);
+    return threads_from_words(e, t, words);
 }
 static V shuffled_by(Kernel *k, const char *mode, V value, uint32_t by) {
-    return shuffled(k, mode, value, em_int(k->e, k->e->i32, by));
+    return threads_shuffle(k, mode, value, em_int(k->e, k->e->i32, by));
 }
 
 /* ---- shared memory for values that move between warps */
 static int64_t all_words(Kernel *k, uint32_t n, const V *values) {
     int64_t words = 0;
-    for (uint32_t i = 0; i < n; i++) words += words_in(k->e, mlirValueGetType(values[i]));
+    for (uint32_t i = 0; i < n; i++) words += threads_words_in(k->e, mlirValueGetType(values[i]));
     return words;
 }
 /* One use after the other has the same memory. */
@@ -154,8 +168,8 @@ static void store_values(Kernel *k, V scratch, V first, uint32_t apart, uint32_t
     Emit *e = k->e;
     V p = em_gep(e, scratch, first, e->i32), words[MOST_WORDS];
     for (uint32_t i = 0, at = 0; i < n; i++) {
-        to_words(e, values[i], words);
-        for (uint32_t w = 0; w < words_in(e, mlirValueGetType(values[i])); w++)
+        threads_to_words(e, values[i], words);
+        for (uint32_t w = 0; w < threads_words_in(e, mlirValueGetType(values[i])); w++)
             em_store(e, words[w], em_gep(e, p, em_i64(e, at++ * apart), e->i32), WORD / 8);
     }
 }
@@ -164,30 +178,37 @@ static void load_values(Kernel *k, V scratch, V first, uint32_t apart, uint32_t 
     V p = em_gep(e, scratch, first, e->i32), words[MOST_WORDS];
     for (uint32_t i = 0, at = 0; i < n; i++) {
         MlirType t = mlirValueGetType(values[i]);
-        for (uint32_t w = 0; w < words_in(e, t); w++)
+        for (uint32_t w = 0; w < threads_words_in(e, t); w++)
             words[w] = em_load(e, e->i32, em_gep(e, p, em_i64(e, at++ * apart), e->i32), WORD / 8);
-        values[i] = from_words(e, t, words);
+        values[i] = threads_from_words(e, t, words);
     }
 }
-static V warp_number(Kernel *k) { return em_bin(k->e, "llvm.udiv", thread_number(k), em_i64(k->e, WARP)); }
-static V lane_number(Kernel *k) { return em_bin(k->e, "llvm.urem", thread_number(k), em_i64(k->e, WARP)); }
+V thread_warp(Kernel *k) { return em_bin(k->e, "llvm.udiv", thread_number(k), em_i64(k->e, WARP)); }
+V thread_lane(Kernel *k) { return em_bin(k->e, "llvm.urem", thread_number(k), em_i64(k->e, WARP)); }
 /* One thread of each warp leaves its values for the others. */
 static void leave_values(Kernel *k, V scratch, uint32_t lane, uint32_t n, const V *values) {
     Emit *e = k->e;
-    If f = em_if(e, em_cmpi(e, "eq", lane_number(k), em_i64(e, lane)));
-    store_values(k, scratch, em_bin(e, "llvm.mul", warp_number(k), em_i64(e, all_words(k, n, values))), 1, n, values);
+    If f = em_if(e, em_cmpi(e, "eq", thread_lane(k), em_i64(e, lane)));
+    store_values(k, scratch, em_bin(e, "llvm.mul", thread_warp(k), em_i64(e, all_words(k, n, values))), 1, n, values);
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
 }
 
 /* ---- merging */
-void threads_merge_lanes(Kernel *k, uint32_t lanes, uint32_t n, V *values, Merge *merge, void *user) {
+static void merge_lanes(Kernel *k, uint32_t from, uint32_t to, uint32_t n, V *values, Merge *merge, void *user) {
     V other[MAX_MERGED];
-    for (uint32_t distance = lanes / 2; distance; distance /= 2) {
+    for (uint32_t distance = from; distance >= to; distance /= 2) {
         for (uint32_t i = 0; i < n; i++) other[i] = shuffled_by(k, "bfly", values[i], distance);
         merge(k->e, user, values, other);
     }
 }
+void threads_merge_lanes(Kernel *k, uint32_t lanes, uint32_t n, V *values, Merge *merge, void *user) {
+    if (lanes > 1) merge_lanes(k, lanes / 2, 1, n, values, merge, user);
+}
+void threads_merge_apart(Kernel *k, uint32_t apart, uint32_t n, V *values, Merge *merge, void *user) {
+    merge_lanes(k, WARP / 2, apart, n, values, merge, user);
+}
+V threads_from_lane(Kernel *k, V value, uint32_t lane) { return shuffled_by(k, "idx", value, lane); }
 /* In order what is in shared memory: from each of `sets`, `step` words apart, the n values from word `first` on. */
 typedef struct {
     V scratch, first;
@@ -217,9 +238,38 @@ static void merge_chunks(Kernel *k, uint32_t n, V *values, Merge *merge, void *u
     store_values(k, m.scratch, own, items, n, values);
     merge_sets(k, &m, n, values, merge, user);
 }
+void cluster_arrive(Kernel *k) { intrinsic(k->e, "llvm.nvvm.barrier.cluster.arrive.aligned", no_type, 0, NULL); }
+static void cluster_wait(Kernel *k) { intrinsic(k->e, "llvm.nvvm.barrier.cluster.wait.aligned", no_type, 0, NULL); }
+/* In order what the blocks of the cluster have. Each writes its values to all of them, to a place of its own for each
+   merging: the kernel does one item, so that nobody writes there again, and after the last barrier to none that may have
+   ended. */
+static void merge_blocks(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
+    Emit *e = k->e;
+    uint32_t blocks = k->block.cluster;
+    int64_t words = all_words(k, n, values);
+    V next[MAX_MERGED], scratch = threads_share(k, blocks * words * (WORD / 8));
+    V own = em_bin(e, "llvm.mul", block_rank(k), em_i64(e, words));
+    if (!k->block.met) cluster_wait(k);
+    k->block.met = true;
+    If f = em_if(e, em_cmpi(e, "ult", thread_number(k), em_i64(e, blocks)));
+    V shared = em_cast(e, "llvm.addrspacecast", mlirLLVMPointerTypeGet(e->mlir, SHARED_SPACE), scratch);
+    V to[2] = {shared, em_cast(e, "llvm.trunc", e->i32, thread_number(k))};
+    V there = intrinsic(e, "llvm.nvvm.mapa.shared.cluster", mlirLLVMPointerTypeGet(e->mlir, CLUSTER_SPACE), 2, to);
+    store_values(k, em_cast(e, "llvm.addrspacecast", e->ptr, there), own, 1, n, values);
+    em_else(e, &f, 0, NULL);
+    em_if_end(e, &f, NULL, NULL);
+    cluster_arrive(k);
+    cluster_wait(k);
+    for (uint32_t i = 0; i < blocks; i++) {
+        V *at = i ? next : values;
+        memmove(at, values, n * sizeof *values); /* their types matter */
+        load_values(k, scratch, em_i64(e, i * words), 1, n, at);
+        if (i) merge(e, user, values, next);
+    }
+}
 void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     Emit *e = k->e;
-    uint32_t warps = k->block.group / WARP;
+    uint32_t warps = (k->block.cluster ? k->block.threads : k->block.group) / WARP;
     assert(n <= MAX_MERGED);
     if (k->block.chunks) {
         merge_chunks(k, n, values, merge, user);
@@ -231,43 +281,89 @@ void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     Sets m = {scratch_of(k, warps * words), em_i64(e, 0), warps, 1, words};
     leave_values(k, m.scratch, 0, n, values);
     merge_sets(k, &m, n, values, merge, user);
+    if (k->block.cluster) merge_blocks(k, n, values, merge, user);
 }
 
 /* ---- prefixes */
-/* The values of the first `n` lanes (a power of two) up to this one. */
-static V scan_lanes(Kernel *k, V value, uint32_t n, Merge *merge, void *user) {
+/* The values of the first `lanes` lanes (a power of two) up to this one, for each of n values. */
+static void scan_lanes(Kernel *k, uint32_t n, V *values, uint32_t lanes, Merge *merge, void *user) {
     Emit *e = k->e;
-    for (uint32_t by = 1; by < n; by *= 2) {
-        V x = shuffled_by(k, "up", value, by), first = em_cmpi(e, "ult", lane_number(k), em_i64(e, by));
-        merge(e, user, &x, &value);
-        value = em_select(e, first, value, x);
+    V x[MOST_PREFIXES];
+    for (uint32_t by = 1; by < lanes; by *= 2) {
+        V first = em_cmpi(e, "ult", thread_lane(k), em_i64(e, by));
+        for (uint32_t i = 0; i < n; i++) x[i] = shuffled_by(k, "up", values[i], by);
+        for (uint32_t i = 0; i < n; i++) {
+            merge(e, user, &x[i], &values[i]);
+            values[i] = em_select(e, first, values[i], x[i]);
+        }
     }
-    return value;
 }
 /* The value of thread `by` − 1 of the warp. */
 static V before(Kernel *k, V value, V by, V none) {
     Emit *e = k->e;
     V first = em_cmpi(e, "eq", by, em_i64(e, 0)), from = em_bin(e, "llvm.sub", by, em_i64(e, 1));
-    return em_select(e, first, none, shuffled(k, "idx", value, em_cast(e, "llvm.trunc", e->i32, from)));
+    return em_select(e, first, none, threads_shuffle(k, "idx", value, em_cast(e, "llvm.trunc", e->i32, from)));
 }
-V threads_prefix(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
+/* What the warps before this one have, of one value for each; *all: what all have. */
+static V before_warp(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
     Emit *e = k->e;
     uint32_t warps = k->block.group / WARP;
-    value = scan_lanes(k, value, WARP, merge, user);
-    V mine = before(k, value, lane_number(k), none);
-    *all = shuffled_by(k, "idx", value, WARP - 1);
-    if (warps == 1) return mine;
-    V scratch = scratch_of(k, warps * all_words(k, 1, &value)), words = em_i64(e, all_words(k, 1, &value));
+    V words = em_i64(e, all_words(k, 1, &value)), scratch = scratch_of(k, warps * all_words(k, 1, &value));
     leave_values(k, scratch, WARP - 1, 1, &value);
     threads_meet(k);
-    V lane = em_bin(e, "llvm.intr.umin", lane_number(k), em_i64(e, warps - 1));
+    V lane = em_bin(e, "llvm.intr.umin", thread_lane(k), em_i64(e, warps - 1));
     load_values(k, scratch, em_bin(e, "llvm.mul", lane, words), 1, 1, &value);
     threads_meet(k);
-    value = scan_lanes(k, value, warps, merge, user);
-    V x = before(k, value, warp_number(k), none);
+    scan_lanes(k, 1, &value, warps, merge, user);
     *all = shuffled_by(k, "idx", value, warps - 1);
-    merge(e, user, &x, &mine);
-    return x;
+    return before(k, value, thread_warp(k), none);
+}
+void threads_prefixes(Kernel *k, uint32_t n, V *values, V none, Merge *merge, void *user, V *all) {
+    Emit *e = k->e;
+    V total = {NULL};
+    assert(n <= MOST_PREFIXES);
+    scan_lanes(k, n, values, WARP, merge, user);
+    for (uint32_t i = 0; i < n; i++) {
+        V mine = before(k, values[i], thread_lane(k), none), x = total;
+        V next = i + 1 < n || k->block.group == WARP ? shuffled_by(k, "idx", values[i], WARP - 1) : values[i];
+        if (i) merge(e, user, &x, &mine), merge(e, user, &total, &next);
+        values[i] = i ? x : mine;
+        if (!i) total = next;
+    }
+    *all = total;
+    if (k->block.group == WARP) return;
+    V x = before_warp(k, total, none, merge, user, all);
+    for (uint32_t i = 0; i < n; i++) {
+        V y = x;
+        merge(e, user, &y, &values[i]);
+        values[i] = y;
+    }
+}
+void threads_prefixes_apart(Kernel *k, uint32_t n, V *values, V none, Merge *merge, void *user, V *all) {
+    assert(n <= MOST_PREFIXES);
+    scan_lanes(k, n, values, WARP, merge, user);
+    for (uint32_t i = 0; i < n; i++) {
+        all[i] = shuffled_by(k, "idx", values[i], WARP - 1);
+        values[i] = before(k, values[i], thread_lane(k), none);
+    }
+}
+void threads_swap_chunks(Kernel *k, bool back, uint32_t n, V *values) {
+    enum { APART = WARP + 1 }; /* so that few places are in one bank */
+    Emit *e = k->e;
+    uint32_t items = k->block.threads / WARP;
+    int64_t words = all_words(k, n, values);
+    assert(k->block.chunks == WARP);
+    V scratch = scratch_of(k, items * words * APART), of_item = em_i64(e, words * APART);
+    V item = em_bin(e, "llvm.urem", thread_number(k), em_i64(e, items));
+    V own = em_add(e, em_mul(e, item, of_item), chunk_number(k));
+    V other = em_add(e, em_mul(e, thread_warp(k), of_item), thread_lane(k));
+    store_values(k, scratch, back ? other : own, APART, n, values);
+    threads_meet(k);
+    load_values(k, scratch, back ? own : other, APART, n, values);
+}
+V threads_prefix(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
+    threads_prefixes(k, 1, &value, none, merge, user, all);
+    return value;
 }
 
 /* ---- where all threads have the same values */

@@ -1,4 +1,5 @@
 #include "nvptx_machine.h"
+#include "roundpair.h"
 #include "x86_machine.h"
 #include <llvm-c/Target.h>
 
@@ -33,4 +34,5 @@ const Machine nvptx_machine = {
     .passes = clean_up,
     .mark = mark,
     .amend = amend,
+    .amend_kernel = roundpair_use,
 };

@@ -1,6 +1,13 @@
 #include "../cost.h"
 #include "apart.h"
 
+/* Do clusters of blocks have such rows (rows.c)? Of the longest ones only if they are so many that nothing is lost where
+   that is not so. */
+static bool of_clusters(const Plan *p, Dim rows, Dim terms) {
+    const Dim some = (Dim)HELD_CLUSTER * HELD_TWICE * HELD_WORDS;
+    if (!p->target->device->clusters || !dim_is_const(terms) || rows <= 0) return false;
+    return terms <= some || (rows >= APART_BLOCKS / 2 && terms <= CLUSTER_TERMS);
+}
 bool apart_step(Plan *p, const Step *s) {
     Types *ts = p->cx->types;
     Dim rows = 1, terms = 1;
@@ -12,7 +19,8 @@ bool apart_step(Plan *p, const Step *s) {
     bool columns = s->domain.n && !s->reduced[s->domain.n - 1];
     Dim most = columns ? APART_BLOCKS * APART_COLUMNS : FEW_ROWS,
         least = columns ? APART_TERMS / APART_COLUMNS : APART_TERMS;
-    return dim_is_const(rows) && rows <= most && (!dim_is_const(terms) || terms >= least);
+    if (!dim_is_const(rows) || rows > most || (!columns && of_clusters(p, rows, terms))) return false;
+    return !dim_is_const(terms) || terms >= least;
 }
 bool apart_result(Plan *p, Body *b, Val v) {
     const Info *info = plan_info(p, v);

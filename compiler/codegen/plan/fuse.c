@@ -254,7 +254,7 @@ static uint32_t pieces(Plan *p, const Eqn *e) {
 static Apart apart(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape, uint32_t nread) {
     Probe q = {.p = p, .body = b, .step = s};
     Ix index[MAX_RANK];
-    if (s->kind != STEP_LOOPS && s->kind != STEP_DOT) return APART_KIND;
+    if (!sort_takes_members(s)) return APART_KIND;
     if (s->cost > STEP_COST || s->nreads > STEP_READS) return APART_LONG;
     bool row;
     if (!fits(s, shape, index, &row)) return APART_SHAPE;
@@ -582,7 +582,7 @@ static bool small(Plan *p, Val v) {
 static bool may_store(Plan *p, Body *b, Step *s, Val v) {
     Probe q = {.p = p, .body = b, .step = s};
     Ix index[MAX_RANK];
-    if ((s->kind != STEP_LOOPS && s->kind != STEP_DOT) || s->cost > STEP_COST || s->nreads > STEP_READS) return false;
+    if (!sort_takes_members(s) || s->cost > STEP_COST || s->nreads > STEP_READS) return false;
     if (!val_info(p->cx, v)->lit && plan_info(p, v)->after >= s->number) return false; /* its extents come later */
     bool row;
     if (!fits(s, val_array(p->cx, v), index, &row)) return false;

@@ -337,3 +337,30 @@ Ix ix_substitute(Indices *x, Ix i, Atom loop, Ix by) {
     }
     return sum;
 }
+
+static int64_t common_divisor(int64_t a, int64_t b) { return b ? common_divisor(b, a % b) : a; }
+void ix_divide_runs(Indices *x, Ix a, Dim d, Ix *quotient, Ix *rest) {
+    const IxExpr p = *ix_at(x, a);
+    int64_t run = dim_is_const(d) && dim_is_const(p.c) && p.n ? d : 1;
+    for (uint32_t i = 0; i < p.n; i++) run = dim_is_const(p.at[i].coef) ? common_divisor(run, p.at[i].coef) : 1;
+    if (run <= 1) {
+        *quotient = ix_div(x, a, d), *rest = ix_mod(x, a, d);
+        return;
+    }
+    Ix low = ix_dim(x, p.c % run), whole = ix_div(x, ix_sub(x, a, low), run);
+    *quotient = ix_div(x, whole, d / run);
+    *rest = ix_add(x, ix_scale(x, ix_mod(x, whole, d / run), run), low);
+}
+Ix ix_replaced(Indices *x, Ix i, Atom loop, Ix by, bool in_runs) {
+    for (Atom a = loop; a; a = atom_at(x, a)->outer) {
+        const AtomInfo info = *atom_at(x, a);
+        Ix own = by, left = 0;
+        if (info.outer && in_runs)
+            ix_divide_runs(x, by, info.extent, &left, &own);
+        else if (info.outer)
+            own = ix_mod(x, by, info.extent), left = ix_div(x, by, info.extent);
+        i = ix_substitute(x, i, a, own);
+        by = left;
+    }
+    return i;
+}

@@ -7,11 +7,13 @@ typedef struct {
     PlaceKind kind;
     SeenPlace *place;
     void *user;
+    const Eval *x;
 } Places;
 static void seen(void *user, Val v, const Ix *index, Ix address) {
     Places *x = user;
     const Info *info = v ? plan_info(x->p, v) : NULL; /* not an index that is a value */
-    if (v && info->class != VAL_SCALAR) x->place(x->user, x->kind, info->buf, val_array(x->p->cx, v)->dtype, address);
+    PlaceKind kind = x->kind == PLACE_TERM && x->x->guard_id ? PLACE_GUARDED : x->kind;
+    if (v && info->class != VAL_SCALAR) x->place(x->user, kind, info->buf, val_array(x->p->cx, v)->dtype, address);
 }
 static void terms_of(Plan *p, Step *s, Eval *x) {
     Ix index[MAX_RANK];
@@ -23,8 +25,9 @@ static void terms_of(Plan *p, Step *s, Eval *x) {
     }
 }
 void step_places(Plan *p, Step *s, bool terms, SeenPlace *place, void *user) {
-    Places places = {p, PLACE_TERM, place, user};
+    Places places = {p, PLACE_TERM, place, user, NULL};
     Eval *x = record(p, s, seen, &places);
+    places.x = x;
     if (terms) terms_of(p, s, x);
     each(Store, st, s->stores) {
         Ix index[MAX_RANK];

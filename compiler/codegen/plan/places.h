@@ -3,7 +3,8 @@
 #define JAXCC_PLAN_PLACES_H
 #include "plan.h"
 
-typedef enum { PLACE_TERM, PLACE_READ, PLACE_STORE } PlaceKind; /* TERM: what reductions read */
+/* TERM: what reductions read; GUARDED: only under a condition. */
+typedef enum { PLACE_TERM, PLACE_GUARDED, PLACE_READ, PLACE_STORE } PlaceKind;
 typedef void SeenPlace(void *user, PlaceKind, const Buf *, Dtype, Ix address);
 /* Every place in an array, once: with `terms` what the reductions read first, then for each store what its value and its
    index read, and where it goes. */

@@ -140,8 +140,10 @@ typedef struct {
     uint32_t
         chunks; /* the outermost reduced loop is divided into so many chunks; neighbouring threads have neighbouring
                         items, and those of one item are threads / chunks apart */
-    uint32_t blocks; /* that a multiprocessor has registers for; 0: any number */
-    bool once;       /* there is a block for each item */
+    uint32_t blocks;  /* that a multiprocessor has registers for; 0: any number */
+    bool once;        /* there is a block for each item, … */
+    uint32_t cluster; /* … or a cluster of so many, whose threads are the group; 0: a block */
+    bool in_turn;     /* blocks do items in the order in which they begin, as one waits for those before it */
 } Grid;
 /* On a device: a long loop in parts, which are items of the grid. */
 typedef struct {
@@ -149,14 +151,29 @@ typedef struct {
     Dim length;      /* iterations of a part */
     Dim items;       /* of the grid, in one part */
     uint32_t chunks; /* of the parts, if threads of a block have chunks of columns: Grid's when they are combined */
+    bool waits;     /* parts of prefixes: one kernel does all, in which a part waits for what those before it leave … */
+    uint32_t group; /* … or so many parts in all, for those of later groups; 0: there are no groups */
 } Division;
+/* An array that reductions read along a row: where its elements are. */
+typedef struct {
+    const Buf *buf;
+    Dtype dtype;
+    Ix address;
+} RowArray;
+enum { ROW_ARRAYS = 4 };
 /* On a device: what a thread has of a row that several threads share, if that is known and in its registers: `turns` runs
    of `run` neighbouring elements, as many apart as the group's threads have together; the last one may not exist for all
    of them. */
 typedef struct {
     uint32_t run, turns, group; /* turns 0: a loop goes along the row */
-    Dim rest;                   /* the elements from here on are too many: each stage reads them; 0: there are none */
-    Atom first, last;           /* the number of the first run; of the last one, or that of the row if there is none */
+    uint32_t cluster;           /* of so many blocks, in which the group is; 0: one */
+    Atom *loops;  /* nloops of them have become one, the last, which counts the iterations of all of them … */
+    Dim *extents; /* … of so many */
+    uint32_t nloops;
+    Dim rest;                  /* the elements from here on are too many: each stage reads them; 0: there are none */
+    RowArray near[ROW_ARRAYS]; /* what of these they read comes to shared memory first */
+    uint32_t nnear;
+    Atom first, last; /* the number of the first run; of the last one, or that of the row if there is none */
 } HeldRow;
 /* On a device: updates of a scatter that meet in one place. */
 typedef enum {
@@ -183,6 +200,24 @@ typedef struct {
     Apart why;
     uint32_t step; /* the one that it did not join; 0: there is none */
 } Begun;
+/* On a device: reads and stores of elements that are apart along the lane loop and beside each other along another: through shared memory
+   (crossed.h). */
+enum { MOST_CROSSED = 2 };
+typedef struct {
+    Buf *buf;
+    Dtype d;
+    Ix address;
+    bool store; /* it is written */
+} CrossedPlace;
+typedef struct {
+    CrossedPlace at[MOST_CROSSED];
+    uint32_t n, bytes;               /* of such places; of an element */
+    Atom across;                     /* the other loop */
+    uint32_t lane_side, across_side; /* iterations of the two loops in a tile, powers of two */
+    Atom lane_tiles, across_tiles;   /* loops over tiles, … */
+    Atom reads, words; /* … over accesses of 16 bytes along `across`, over words of elements along the lanes */
+} Crossed;
+
 typedef struct Step {
     StepKind kind;
     const Eqn *e; /* the equation, except for LOOPS */
@@ -234,11 +269,14 @@ typedef struct Step {
     uint32_t columns; /* on a device: neighbouring sums that a thread has along `run_loop`; 0: one */
     uint32_t terms;   /* on a device: iterations of the innermost reduced loop whose terms are read at once; 0: one */
     HeldRow held;
+    Crossed crossed;    /* n 0: there are none */
     uint32_t run;       /* on a device: neighbouring iterations of `run_loop` that a thread does at once; 0: one */
     uint32_t run_turns; /* such runs at once, as many apart as a block has threads */
     bool narrow_run;    /* their elements do not lie beside each other */
     Atom run_loop;      /* the lane loop or, for accesses that are apart along that, another kept loop */
     Atom runs;          /* a loop over runs */
+    uint32_t run_rows;  /* as many neighbouring iterations of `row_loop` with a run in each; 0: one */
+    Atom row_loop, row_runs;
     Meeting meeting;
     Grid updates; /* MEET_SHARED: of which an item of the grid is a part */
     struct {
@@ -438,6 +476,8 @@ bool step_in_order(Plan *, const Step *);
 bool prim_in_order(Prim reduce, Dtype);
 /* CUM: the loop over the axis. */
 Atom cum_axis(Plan *, const Step *);
+/* On a device: words of 64 bits that a part of one row leaves for others. */
+uint32_t cum_part_words(Plan *, const Step *);
 /* The bytes of which a place in memory is known to be a multiple, from those of an element up to DEVICE_ALIGN. */
 uint32_t address_align(Plan *, const Buf *, Dtype, Ix address);
 /* Makes sure that v is in memory; returns its buffer. */

@@ -21,8 +21,6 @@ Prim scatter_reduction(Prim how);
 /* The number of the position that the loops are at; of the place that it claims. */
 Ix scatter_number(Plan *, const Step *);
 Ix scatter_place(Plan *, const Step *, const Window *);
-/* The same if positions are sorted: where the first element goes that is done with this one. */
-Ix scatter_sorted_place(Plan *, const Step *);
 /* Chooses the lane loop by `score` and orders the other kept loops: those that positions depend on come first, those of
    windows that overlap last. */
 typedef int64_t LoopScore(const void *user, Atom loop);

@@ -121,8 +121,29 @@ Ix scatter_place(Plan *p, const Step *s, const Window *w) {
         if (tells_apart(&n, d)) at = ix_add(p->ix, ix_scale(p->ix, at, x->dims[d]), w->operand[d]);
     return at;
 }
+/* The largest number that divides all terms, if they are known. */
+static Dim unit_of(Plan *p, Ix at) {
+    const IxExpr *x = ix_at(p->ix, at);
+    Dim unit = dim_is_const(x->c) ? x->c : 1;
+    for (uint32_t i = 0; i < x->n; i++) {
+        Dim n = dim_is_const(x->at[i].coef) ? x->at[i].coef : 1;
+        while (n) {
+            Dim rest = unit % n;
+            unit = n, n = rest;
+        }
+    }
+    return unit > 0 ? unit : 1;
+}
+static Ix divided(Plan *p, Ix at, Dim unit) {
+    const IxExpr x = *ix_at(p->ix, at);
+    if (unit == 1) return at;
+    Ix sum = ix_dim(p->ix, x.c / unit);
+    for (uint32_t i = 0; i < x.n; i++)
+        sum = ix_add(p->ix, sum, ix_scale(p->ix, ix_atom(p->ix, x.at[i].atom), x.at[i].coef / unit));
+    return sum;
+}
 /* Windows that overlap are told apart by element, so it is an address; loops of elements that are done together are at 0. */
-Ix scatter_sorted_place(Plan *p, const Step *s) {
+static Ix sorted_place(Plan *p, const Step *s) {
     const Window *w = scatter_window(p, s);
     Ix index[MAX_RANK];
     step_at(p, s, s->e->in.at[2], index);
@@ -183,12 +204,38 @@ static uint32_t bits_for(Dim most) {
     while (bits < 64 && (!dim_is_const(most) || most >> bits)) bits++;
     return bits;
 }
+/* Are equal positions neighbours as they come? If windows were moved inside, others could be between them. */
+static bool in_order(Plan *p, const Step *s) {
+    const Window *w = scatter_window(p, s);
+    if (!param_bool(s->e, K_indices_are_sorted) || index_mode(s->e) == MODE_CLIP) return false;
+    for (uint32_t i = 0; i < s->nkept; i++)
+        if (scatter_moves(p, w, s->kept[i]) || scatter_overlaps(p, s, s->kept[i])) return false;
+    return true;
+}
 static void plan_sorted(Plan *p, Step *s) {
     Grid all = elements_of(p, s);
-    Dim places = type_size(p->cx->types, val_type(p->cx, s->e->in.at[0]));
-    s->sort = sort_new(p, 1, all.items, bits_for(places), true, s->e);
-    s->sort->slot = atom_loop(p->ix, all.items);
+    Ix place = sorted_place(p, s);
+    Dim places = type_size(p->cx->types, val_type(p->cx, s->e->in.at[0])), unit = unit_of(p, place);
+    if (dim_is_const(places) && unit > 1) places = (places + unit - 1) / unit;
+    uint32_t bits = bits_for(places);
+    s->sort =
+        in_order(p, s) ? sort_in_order(p, all.items, bits, s->e) : sort_new(p, 1, all.items, bits, SORT_BOTH, s->e);
+    s->sort->place = divided(p, place, unit), s->sort->unit = unit;
+    s->sort->slots = 1, s->sort->slot = atom_loop(p->ix, all.items);
     sort_decide(p, s->sort, all.loops, all.nloops);
+}
+/* Most sorted positions are not the first of their place: a thread looks for those that are among several. */
+static void choose_slots(Plan *p, Step *s) {
+    Types *ts = p->cx->types;
+    Sort *so = s->sort;
+    Grid *g = &s->grid;
+    Atom *loops = arena_new(p->arena, Atom, g->nloops);
+    so->slots = SLOTS_EACH;
+    while (so->slots > 1 && dim_is_const(g->items) && g->items < (Dim)so->slots * RUN_THREADS) so->slots /= 2;
+    so->slot = atom_loop(p->ix, dim_floordiv(ts, dim_add(ts, so->n, so->slots - 1), so->slots));
+    memcpy(loops, g->loops, g->nloops * sizeof *loops);
+    g->items = loop_extent(p->ix, loops[0] = so->slot), g->loops = loops;
+    for (uint32_t i = 1; i < g->nloops; i++) g->items = dim_mul(ts, g->items, loop_extent(p->ix, loops[i]));
 }
 static void plan_shared(Plan *p, Step *s) {
     enum { THREADS = 256 };
@@ -206,4 +253,6 @@ void scatter_decide(Plan *p, Step *s) {
     if (s->meeting != MEET_SORTED) return;
     choose_elements(p, s);
     plan_parts(p, s);
+    choose_slots(p, s);
+    s->grid.blocks = s->sort->part_grid.blocks = SLOT_BLOCKS;
 }

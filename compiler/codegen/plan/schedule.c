@@ -2,6 +2,7 @@
 #include "attention.h"
 #include "rows.h"
 #include "scatter.h"
+#include "sums.h"
 #include "../cost.h"
 
 /* The loops of a step: at first one for each axis of its domain; split if a reshape inside needs it, collapsed if all
@@ -44,7 +45,7 @@ static void look_all(Look *l) {
     each(Val, v, s->members) {
         const Info *info = plan_info(p, *v);
         const Eqn *e = info->e;
-        if (eqn_reduces(e)) {
+        if (eqn_reduces(e) || prim_lower[e->prim] == LOWER_SORT) {
             step_at(p, s, e->in.at[0], index);
             eval_value(x, e->in.at[0], index);
         } else if (eqn_point(e)) {
@@ -509,6 +510,11 @@ Atom cum_axis(Plan *p, const Step *s) {
     Ix index[MAX_RANK];
     step_at(p, s, s->e->out.at[0], index);
     return ix_loop(p->ix, index[param_number(s->e, K_axis)]);
+}
+uint32_t cum_part_words(Plan *p, const Step *s) {
+    Dtype d = val_array(p->cx, s->e->out.at[0])->dtype;
+    uint32_t wide = s->e->prim == P_cumsum ? wide_values(d) : 0;
+    return wide ? wide : d == DT_f64 ? 1 : (dtype_bytes(d) + 3) / 4;
 }
 uint32_t step_part_words(Plan *p, const Step *s) {
     uint32_t words = 0;

@@ -1,7 +1,9 @@
 #include "threads.h"
 #include "../cost.h"
+#include "crossed.h"
 #include "dot.h"
 #include "places.h"
+#include "rows.h"
 #include "scatter.h"
 #include "sort.h"
 #include "vectors.h"
@@ -39,11 +41,18 @@ static void points(Plan *p, Step *s) {
         g->items = dim_mul(p->cx->types, g->items, loop_extent(p->ix, s->kept[i]));
     }
 }
-/* Parts of a loop of n iterations, one more loop of the grid. */
-static void divide(Plan *p, Step *s, Dim n, int64_t least, int64_t most) {
+/* Parts of a loop of n iterations, one more loop of the grid: of so many iterations at least, as many parts at most; their
+   length is a multiple of `turn`. */
+typedef struct {
+    int64_t least, most;
+    Dim turn;
+} Parts;
+static void divide(Plan *p, Step *s, Dim n, const Parts *by) {
     Types *ts = p->cx->types;
     Grid *g = &s->grid;
-    Dim length = dim_max(ts, times(p, n, most), least), parts = times(p, n, length);
+    Dim length = dim_max(ts, times(p, n, by->most), by->least);
+    if (by->turn > 1) length = dim_mul(ts, times(p, length, by->turn), by->turn);
+    Dim parts = times(p, n, length);
     Atom *loops = arena_new(p->arena, Atom, g->nloops + 1);
     s->division = (Division){.loop = atom_loop(p->ix, parts), .length = length, .items = g->items};
     loops[0] = s->division.loop;
@@ -63,7 +72,7 @@ static Dim extents(Plan *p, const Atom *loops, uint32_t n) {
 bool threads_share_lanes(const Plan *p, const Step *s) {
     if (!s->nred || s->red[s->nred - 1] != s->lane || s->written_out) return false;
     Dim n = loop_extent(p->ix, s->lane);
-    return !dim_is_const(n) || n > SHORT_ROW;
+    return !dim_is_const(n) || n > (rows_read_again(s) ? SHORT_AGAIN : SHORT_ROW);
 }
 static void share_lanes(Plan *p, Step *s) {
     Grid *g = &s->grid;
@@ -75,6 +84,9 @@ static void share_lanes(Plan *p, Step *s) {
     if (group > WARP && many && known_below(n, WARP_ROW + 1)) group = WARP;
     if (s->held.turns) group = s->held.group;
     g->together = true, g->group = group;
+    g->cluster = s->held.cluster, g->once = g->cluster;
+    if (g->cluster) group /= g->cluster;
+    if ((s->held.nnear || g->cluster) && group == HELD_TWICE) g->blocks = 2;
     g->threads = group > WARP ? group : threads_for(dim_mul(p->cx->types, g->items, group), WARP);
     while (g->threads > WARP && g->threads / group * s->row_bytes > SHARED_ROWS) g->threads /= 2;
 }
@@ -105,7 +117,7 @@ static void divide_sums(Plan *p, Step *s) {
         int64_t enough = (COLUMN_BLOCKS + blocks - 1) / blocks;
         most = enough < most ? enough : most, least = (least + COLUMN_SHORTER - 1) / COLUMN_SHORTER;
     }
-    divide(p, s, n, least, most);
+    divide(p, s, n, &(Parts){least, most, 1});
     s->division.chunks = BLOCK_THREADS / LEAST_COLUMNS;
     s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, 8 * (Dim)words));
 }
@@ -115,8 +127,9 @@ typedef struct {
     Plan *p;
     const Step *step;
     Neighbours lanes;
-    Atom across;  /* the other loop; 0: there is none */
-    uint32_t far; /* bytes of the elements beside each other along it */
+    Atom across;   /* the other loop; 0: there is none */
+    uint32_t far;  /* bytes of the elements beside each other along it */
+    bool computed; /* a place depends on an element of an array */
 } Run;
 static void add_across(Run *r, Dtype d, Ix address) {
     for (uint32_t i = 0; i < r->step->nkept; i++) {
@@ -129,6 +142,7 @@ static void add_across(Run *r, Dtype d, Ix address) {
 }
 static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
     Run *r = user;
+    r->computed |= ix_at(r->p->ix, address)->data;
     Dim moves = neighbours_add(r->p, r->step, &r->lanes, b, d, address);
     if (moves != 0 && moves != 1) add_across(r, d, address);
 }
@@ -144,13 +158,14 @@ static bool more_runs(const Step *s, Dim n) {
     uint32_t elements = 2 * s->run_turns * s->run;
     return elements * s->cost <= CHEAP_RUN && !known_below(n, (int64_t)elements * RUN_THREADS);
 }
-/* The loops of the grid, one of which goes over its runs. */
-static Atom *with_runs(Plan *p, const Step *s, Atom loop) {
+/* The loops of the grid, one of which is replaced. */
+static Atom *with_loop(Plan *p, const Step *s, Atom loop, Atom by) {
     const Grid *g = &s->grid;
     Atom *loops = arena_new(p->arena, Atom, g->nloops);
-    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? s->runs : g->loops[i];
+    for (uint32_t i = 0; i < g->nloops; i++) loops[i] = g->loops[i] == loop ? by : g->loops[i];
     return loops;
 }
+static Atom *with_runs(Plan *p, const Step *s, Atom loop) { return with_loop(p, s, loop, s->runs); }
 static void set_run(Plan *p, Step *s, Atom loop, uint32_t run) {
     Grid *g = &s->grid;
     Dim n = loop_extent(p->ix, loop);
@@ -184,6 +199,44 @@ static void choose_windows(Plan *p, Step *s) {
     if (!s->run) s->written_out = false, s->half = 0;
     s->jam = 0;
 }
+/* Rows of which a thread reads neighbouring elements, as in a stencil, are read once for several results. */
+typedef struct {
+    Plan *p;
+    Atom loop;
+    const Buf *buf[ROW_READS];
+    Ix address[ROW_READS];
+    uint32_t n;
+    bool shared;
+} RowReads;
+static void add_read(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
+    RowReads *r = user;
+    bool other;
+    Dim row = ix_coef(r->p->ix, address, r->loop, &other);
+    if (kind == PLACE_STORE || other || !dim_is_const(row) || !row || r->n == ROW_READS) return;
+    for (uint32_t i = 0; i < r->n; i++) {
+        const IxExpr *apart = ix_at(r->p->ix, ix_sub(r->p->ix, address, r->address[i]));
+        r->shared |= same_buf(r->buf[i], b) && !apart->n && dim_is_const(apart->c) && apart->c && apart->c % row == 0 &&
+                     apart->c / row >= -MOST_RUN_ROWS && apart->c / row <= MOST_RUN_ROWS;
+    }
+    r->buf[r->n] = b, r->address[r->n++] = address;
+}
+static bool rows_shared(Plan *p, Step *s) {
+    RowReads r = {.p = p, .loop = s->kept[s->nkept - 2]};
+    step_places(p, s, false, add_read, &r);
+    return r.shared;
+}
+/* A thread has runs of as many rows as that, if they do not cost more. */
+static void set_run_rows(Plan *p, Step *s, uint32_t rows, int64_t most) {
+    Grid *g = &s->grid;
+    Atom loop = s->kept[s->nkept - 2];
+    Dim n = loop_extent(p->ix, loop);
+    while (rows > 1 && (rows * s->run * s->cost > most || dim_mod(p->cx->types, n, rows) != 0 ||
+                        known_below(g->items, (int64_t)rows * RUN_THREADS)))
+        rows /= 2;
+    if (rows <= 1) return;
+    s->run_rows = rows, s->row_loop = loop, s->row_runs = atom_loop(p->ix, dim_floordiv(p->cx->types, n, rows));
+    g->loops = with_loop(p, s, loop, s->row_runs), g->items = extents(p, g->loops, g->nloops);
+}
 static void choose_run(Plan *p, Step *s) {
     Grid *g = &s->grid;
     Run r = {.p = p, .step = s};
@@ -197,8 +250,13 @@ static void choose_run(Plan *p, Step *s) {
     bool rows = s->nkept > 1 && !r.lanes.apart; /* then all have to be aligned */
     if (run <= 1 || known_below(n, run) || (rows && dim_mod(p->cx->types, n, run) != 0))
         choose_rows(p, s);
-    else
+    else {
         set_run(p, s, loop, run);
+        if (rows && r.computed) /* reads at computed places wait for the place first: so both are in flight */
+            set_run_rows(p, s, GATHERED_ROWS, RUN_COST);
+        else if (rows && rows_shared(p, s))
+            set_run_rows(p, s, MOST_RUN_ROWS, RUN_ROWS_COST);
+    }
 }
 /* A thread, or those that share an item, has n neighbouring ones. */
 static void share_columns(Plan *p, Step *s, Atom loop, uint32_t n) {
@@ -249,6 +307,7 @@ static void whole_blocks(Step *s) {
 }
 static void decide_loops(Plan *p, Step *s) {
     Grid *g = &s->grid;
+    if (crossed_decide(p, s)) return;
     points(p, s);
     (s->reduces ? choose_windows : choose_run)(p, s);
     g->threads = threads_for(g->items, WARP);
@@ -268,22 +327,131 @@ static void decide_loops(Plan *p, Step *s) {
 }
 
 /* ---- prefixes */
+static void seen_beside(void *user, Val v, const Ix *index, Ix address) {
+    Run *r = user;
+    const Info *info = v ? plan_info(r->p, v) : NULL;
+    if (v && info->class != VAL_SCALAR)
+        neighbours_add(r->p, r->step, &r->lanes, info->buf, val_array(r->p->cx, v)->dtype, address);
+}
+/* Neighbouring elements along the lane loop for wide accesses; 1: they are not beside each other. */
+static uint32_t prefix_run(Plan *p, const Step *s, uint32_t most) {
+    Run r = {.p = p, .step = s};
+    Ix index[MAX_RANK];
+    step_at(p, s, s->e->out.at[0], index);
+    plan_reads(p, s->e->in.at[0], index, seen_beside, &r);
+    each(Store, st, s->stores) {
+        Dtype d = st->as ? st->as : val_array(p->cx, st->v)->dtype;
+        neighbours_add(p, s, &r.lanes, st->buf, d, store_address(p, st, index));
+    }
+    uint32_t run = r.lanes.apart || !r.lanes.widest ? 1 : DEVICE_ALIGN / r.lanes.widest;
+    return run > most ? most : run ? run : 1;
+}
+/* Combining two elements takes long. */
+static bool combines_slowly(const Step *s) { return prim_combiner[s->e->prim] == P_none; }
+/* May parts of n iterations wait for those before them? Each reads what all of these leave or, if there are more than `most`,
+   what groups of them do. */
+static bool may_wait(Plan *p, const Step *s, Dim n, int64_t part, int64_t most) {
+    const Grid *g = &s->grid;
+    bool known = dim_is_const(n) && dim_is_const(g->items) && g->items > 0 && !combines_slowly(s);
+    return known && n >= 2 * part && n / part < MOST_GROUPS * most * PARTS_GROUP && n / part < MOST_BLOCKS / g->items;
+}
+static void wait_for_parts(Plan *p, Step *s, Dim n, int64_t part, int64_t most) {
+    Types *ts = p->cx->types;
+    Grid *g = &s->grid;
+    divide(p, s, n, &(Parts){part, n, 1});
+    s->division.waits = g->in_turn = true, s->division.group = n > most * part ? PARTS_GROUP : 0;
+    Dim items = g->items, words = cum_part_words(p, s) * (s->columns ? s->columns : 1);
+    if (s->division.group) items += (n / part / PARTS_GROUP + 1) * s->division.items;
+    s->parts = buf_new(p, BUF_WORK, dim_add(ts, dim_mul(ts, items, 8 * words), DEVICE_ALIGN));
+}
+/* Registers of an element. */
+static uint32_t words_of(Plan *p, const Step *s) {
+    return (dtype_bytes(val_array(p->cx, s->e->out.at[0])->dtype) + 3) / 4;
+}
+/* Threads share the lane loop, of n iterations. */
+static void share_prefixes(Plan *p, Step *s, Dim n) {
+    Grid *g = &s->grid;
+    bool begins = s->nkept == 1 && !param_bool(s->e, K_reverse); /* the only row, where its array does */
+    s->run = prefix_run(p, s, DEVICE_ALIGN);
+    while (s->run > 1 && !begins && dim_mod(p->cx->types, n, s->run) != 0) s->run /= 2;
+    if (s->run == 1 && combines_slowly(s)) s->run = PREFIX_RUN;
+    uint32_t most = combines_slowly(s) ? 1 : PREFIX_TURN / s->run;
+    g->together = true, g->group = threads_for(times(p, n, (Dim)most * s->run), WARP);
+    g->threads = g->group > WARP ? g->group : threads_for(dim_mul(p->cx->types, g->items, WARP), WARP);
+    s->run_turns = 1, s->run_loop = s->lane, s->runs = atom_loop(p->ix, times(p, n, s->run));
+    while (s->run_turns < most && !known_below(n, (int64_t)s->run_turns * s->run * g->group + 1)) s->run_turns *= 2;
+    if (g->group == BLOCK_THREADS && s->run_turns * (s->run + 1) * words_of(p, s) <= PREFIX_FEW) g->blocks = 4;
+}
+/* Is a part what the threads of a block have in registers? */
+static bool wait_with_runs(Plan *p, Step *s, Dim n) {
+    int64_t least = (int64_t)s->grid.group * s->run_turns * s->run;
+    if (!known_from(s->grid.items, 1)) return false;
+    uint32_t longer = PREFIX_LONGER, words = s->run_turns * (s->run + 1) * words_of(p, s);
+    while (longer > 1 && (longer * words > PREFIX_WORDS || longer * s->run_turns > MOST_RUNS ||
+                          !known_from(n, ENOUGH_PARTS * longer * least / s->grid.items)))
+        longer /= 2;
+    if (s->grid.group != BLOCK_THREADS || !may_wait(p, s, n, longer * least, PARTS_LEFT)) return false;
+    s->run_turns *= longer;
+    wait_for_parts(p, s, n, longer * least, PARTS_LEFT);
+    s->grid.blocks = 2 * longer * words > PREFIX_WORDS ? 2 : longer * words > PREFIX_FEW ? 3 : 4;
+    return true;
+}
+/* A thread does whole rows, of n elements: some that are beside each other, if there are enough. */
+static void choose_prefix_rows(Plan *p, Step *s, Dim n) {
+    Dim beside = loop_extent(p->ix, s->lane), all = s->grid.items;
+    uint32_t rows = 1;
+    s->terms = combines_slowly(s) ? 1 : PREFIX_AHEAD;
+    while (s->terms > 1 && known_below(n, s->terms)) s->terms /= 2;
+    if (combines_slowly(s)) return;
+    if (s->lane == cum_axis(p, s)) {
+        if (s->nkept > 1 && known_below(n, SHORT_ROW + 1) && prefix_run(p, s, DEVICE_ALIGN) > 1)
+            s->terms = s->run = (uint32_t)n, s->runs = s->kept[s->nkept - 2];
+        return;
+    }
+    rows = prefix_run(p, s, PREFIX_ROWS);
+    while (rows > 1 && (dim_mod(p->cx->types, beside, rows) != 0 || known_below(all, rows))) rows /= 2;
+    if (rows > 1) share_columns(p, s, s->lane, rows);
+}
+/* The same with chunks of them; a block has whole items of one part, the last of which may not be there. */
+static bool wait_with_chunks(Plan *p, Step *s, Dim n) {
+    Grid *g = &s->grid;
+    uint32_t items = BLOCK_THREADS / WARP;
+    bool many =
+        s->columns && known_from(g->items, 1) && known_from(n, ENOUGH_PARTS * 2 * WARP * s->terms * items / g->items);
+    int64_t part = (int64_t)WARP * s->terms * (many ? 2 : 1);
+    if (!s->columns || !may_wait(p, s, n, part, COLUMN_PARTS_LEFT)) return false;
+    Dim runs = loop_extent(p->ix, s->runs);
+    Atom *loops = arena_new(p->arena, Atom, g->nloops);
+    memcpy(loops, g->loops, g->nloops * sizeof *loops);
+    if (runs % items) loops[g->nloops - 1] = atom_loop(p->ix, (runs + items - 1) / items * items);
+    g->loops = loops, g->items = extents(p, loops, g->nloops);
+    g->together = true, g->threads = BLOCK_THREADS, g->chunks = WARP;
+    wait_for_parts(p, s, n, part, COLUMN_PARTS_LEFT);
+    s->terms *= many ? 2 : 1, g->blocks = many ? 2 : 3;
+    return true;
+}
 static void decide_prefixes(Plan *p, Step *s) {
     Types *ts = p->cx->types;
     Grid *g = &s->grid;
     Atom axis = cum_axis(p, s);
     Dim n = loop_extent(p->ix, axis);
-    Dtype d = val_array(p->cx, s->e->out.at[0])->dtype;
+    bool in_order = prim_in_order(s->e->prim, val_array(p->cx, s->e->out.at[0])->dtype);
     points(p, s);
-    g->threads = threads_for(g->items, WARP);
-    if (prim_in_order(s->e->prim, d) || (dim_is_const(n) && n <= SHORT_ROW)) return;
-    g->together = s->lane == axis;
-    if (g->together) g->threads = g->group = threads_for(times(p, n, PREFIX_ITEMS), WARP);
-    int64_t rows = g->together ? BLOCK_ROWS : MOST_THREAD_ROWS, least = g->together ? BLOCK_PART : THREAD_PART;
-    if ((dim_is_const(g->items) && g->items >= rows) || (dim_is_const(n) && n < 2 * least)) return;
-    divide(p, s, n, least, g->together ? BLOCK_PARTS : THREAD_PARTS);
+    bool shared = s->lane == axis && !in_order && !known_below(n, SHORT_ROW + 1);
+    (shared ? share_prefixes : choose_prefix_rows)(p, s, n);
     if (!g->together) g->threads = threads_for(g->items, WARP);
-    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, PREFIX_PART));
+    if (in_order || known_from(g->items, shared ? BLOCK_ROWS : PREFIX_THREADS)) return;
+    if ((shared ? wait_with_runs : wait_with_chunks)(p, s, n)) return;
+    Parts by = {BLOCK_PART, BLOCK_PARTS, (Dim)s->run * s->run_turns * g->group};
+    if (!shared) {
+        int64_t most =
+            dim_is_const(g->items) && g->items > 0 ? (PREFIX_THREADS + g->items - 1) / g->items : THREAD_PARTS;
+        by = (Parts){THREAD_PART, most < THREAD_PARTS ? most : THREAD_PARTS, s->terms};
+    }
+    if (known_below(n, 2 * by.least)) return;
+    divide(p, s, n, &by);
+    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, g->items, (Dim)PREFIX_PART * (s->columns ? s->columns : 1)));
+    if (!shared) g->threads = threads_for(g->items, WARP);
 }
 static void decide_dot(Plan *p, Step *s) {
     dot_device_schedule(p, s);
@@ -317,10 +485,12 @@ void threads_decide(Plan *p, Step *s) {
 }
 uint32_t grid_at_once(const Grid *g) {
     if (!g->together) return g->threads;
+    if (g->cluster) return 1;
     return g->threads / (g->chunks ? g->chunks : g->group);
 }
 Dim grid_blocks(Plan *p, const Grid *g) {
     Types *ts = p->cx->types;
     Dim n = dim_floordiv(ts, dim_add(ts, g->items, grid_at_once(g) - 1), grid_at_once(g));
+    if (g->cluster) return dim_mul(ts, n, g->cluster);
     return dim_min(ts, n, MOST_BLOCKS);
 }

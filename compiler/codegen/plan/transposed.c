@@ -41,6 +41,12 @@ static bool reads_along(Plan *p, const Step *s, Val x, int64_t axis) {
     while (at < s->domain.n && s->axes[at] != index[axis]) at++;
     return at < s->domain.n && lies_along(s, at);
 }
+/* Stores of a device's steps go through shared memory if they lie across its loops (crossed.h): (x + y).T of 8192 x 8192 f32
+   is one kernel, not two. */
+static bool stores_transposed(Plan *p, const Step *s, Val x, int64_t axis) {
+    if (!p->target->device) return reads_along(p, s, x, axis);
+    return s->kind == STEP_LOOPS ? axis >= 0 && !s->reduces : dot_device_stores_along(p, s, axis);
+}
 bool plan_transposed(Plan *p, Body *b, Val v, Buf *to) {
     const Eqn *e = val_info(p->cx, v)->lit ? NULL : plan_info(p, v)->e;
     if (!p->fuse || !e || e->prim != P_transpose || plan_info(p, v)->buf) return false;
@@ -50,7 +56,7 @@ bool plan_transposed(Plan *p, Body *b, Val v, Buf *to) {
     if (!s) return false;
     Dim *strides = arena_new(p->arena, Dim, val_array(p->cx, v)->rank + 1);
     int64_t last = transposed(p, e, strides);
-    if (p->target->device ? !dot_device_stores_along(p, s, last) : !reads_along(p, s, x, last)) return false;
+    if (!stores_transposed(p, s, x, last)) return false;
     if (!member) step_evaluates(p, b, s, x);
     step_store(p, s, x, to, 0, strides, DT_none);
     return true;

@@ -2,16 +2,23 @@
 #include "target.h"
 #include "../../../runtime/cuda.h"
 #include "../../options.h"
+#include "../cost.h"
 #include "../plan/threads.h"
 
 /* Compute capabilities that LLVM 22 knows, from 8.0 on: tensor cores with bf16, asynchronous copies, redux. */
+enum { ROOM = 227 << 10 };
 static const Device devices[] = {
-    {"sm_80", 80, JAXCC_RT_CUDA_LATER, false},   {"sm_86", 86, JAXCC_RT_CUDA_LATER, false},
-    {"sm_87", 87, JAXCC_RT_CUDA_LATER, false},   {"sm_89", 89, JAXCC_RT_CUDA_LATER, false},
-    {"sm_90", 90, JAXCC_RT_CUDA_LATER, false},   {"sm_90a", 90, JAXCC_RT_CUDA_SAME, true},
-    {"sm_100", 100, JAXCC_RT_CUDA_LATER, false}, {"sm_100a", 100, JAXCC_RT_CUDA_SAME, false},
-    {"sm_103", 103, JAXCC_RT_CUDA_LATER, false}, {"sm_120", 120, JAXCC_RT_CUDA_LATER, false},
-    {"sm_121", 121, JAXCC_RT_CUDA_LATER, false},
+    {"sm_80", 80, JAXCC_RT_CUDA_LATER, ROOM_BYTES, false, false},
+    {"sm_86", 86, JAXCC_RT_CUDA_LATER, ROOM_BYTES, false, false},
+    {"sm_87", 87, JAXCC_RT_CUDA_LATER, ROOM_BYTES, false, false},
+    {"sm_89", 89, JAXCC_RT_CUDA_LATER, ROOM_BYTES, false, false},
+    {"sm_90", 90, JAXCC_RT_CUDA_LATER, ROOM_BYTES, true, false},
+    {"sm_90a", 90, JAXCC_RT_CUDA_SAME, ROOM, true, true},
+    {"sm_100", 100, JAXCC_RT_CUDA_LATER, ROOM_BYTES, true, false},
+    {"sm_100a", 100, JAXCC_RT_CUDA_SAME, ROOM, true, false},
+    {"sm_103", 103, JAXCC_RT_CUDA_LATER, ROOM_BYTES, true, false},
+    {"sm_120", 120, JAXCC_RT_CUDA_LATER, ROOM_BYTES, true, false},
+    {"sm_121", 121, JAXCC_RT_CUDA_LATER, ROOM_BYTES, true, false},
 };
 
 bool nvptx_triple(const char *triple) { return !strcmp(triple, "nvptx64") || !strcmp(triple, "nvptx64-nvidia-cuda"); }

@@ -13,6 +13,8 @@ typedef struct {
     const char *name; /* as LLVM calls it: "sm_90" */
     int32_t sm;       /* 10 · major + minor */
     int32_t runs_on;  /* which other GPUs run its code: JAXCC_RT_CUDA_… of runtime/cuda.h */
+    uint32_t shared;  /* bytes of shared memory that a block may have, on all of them */
+    bool clusters;    /* blocks of a cluster run together and write to each other's shared memory */
     bool warpgroups;  /* four warps multiply together what is in shared memory: wgmma */
 } Device;
 typedef struct Target {

@@ -84,10 +84,13 @@ static Val float_key(Builder *b, Val bits, int64_t order) {
     return b_select(b, nan, key, magnitudes);
 }
 static Dtype key_type(uint32_t bits) { return bits <= 8 ? DT_u8 : bits <= 16 ? DT_u16 : bits <= 32 ? DT_u32 : DT_u64; }
-static Val key_of(Builder *b, Val x, int64_t order, bool flip) {
+static Dtype signed_of(Dtype d) {
     static const Dtype whole[] = {[1] = DT_i8, [2] = DT_i16, [4] = DT_i32, [8] = DT_i64};
+    return whole[bytes_of(d)];
+}
+static Val key_of(Builder *b, Val x, int64_t order, bool flip) {
     if (b_failed(b, x)) return VAL_FAILED;
-    Dtype d = b_type(b, x)->dtype, with_sign = whole[bytes_of(d)], key = key_type(8 * (uint32_t)bytes_of(d));
+    Dtype d = b_type(b, x)->dtype, with_sign = signed_of(d), key = key_type(8 * (uint32_t)bytes_of(d));
     if (order == ORDER_UNSIGNED) {
         x = b_convert(b, x, key);
     } else {
@@ -251,11 +254,29 @@ static List real_operands(Builder *b, const Eqn *e, uint32_t *keys) {
     if (given >= e->in.n) *keys = l.n;
     return l;
 }
+/* The only operand on a device, as its bits: kernels know their order, which is two numbers of ones and zeros after them. The
+   result has the operand's type. */
+static Val sorted_alone(Builder *b, Val x, int64_t order) {
+    if (b_failed(b, x)) return VAL_FAILED;
+    Dtype d = b_type(b, x)->dtype;
+    uint32_t bits = 8 * (uint32_t)bytes_of(d);
+    int64_t ones = 0, zeros = 0;
+    for (int64_t rest = order; rest; rest >>= 1) *(rest & 1 ? &ones : &zeros) += 1;
+    Val key = order == ORDER_UNSIGNED ? b_convert(b, x, key_type(bits)) : b_bitcast(b, x, key_type(bits));
+    if (b_failed(b, key)) return VAL_FAILED;
+    Param p[3] = {p_int(K_bit_width, bits), p_int(K_exponent_bits, ones), p_int(K_mantissa_bits, zeros)};
+    Type type = val_type(b->cx, x);
+    return build_many(b, P_sort_keys, 1, &key, 3, p, 1, &type).at[0];
+}
 static void sort_on_device(Builder *b, uint32_t n, Val *x, uint32_t keys, int64_t axis) {
     int64_t *order = arena_new(b->cx->arena, int64_t, keys + 1);
     for (uint32_t i = 0; i < n; i++) {
         if (i < keys) order[i] = order_of(b_type(b, x[i])->dtype);
         x[i] = to_last(b, x[i], axis);
+    }
+    if (n == 1) {
+        x[0] = from_last(b, sorted_alone(b, x[0], order[0]), axis);
+        return;
     }
     Val at = positions_by(b, keys, x, order, false);
     for (uint32_t i = 0; i < n && !b->failed; i++)
