@@ -58,7 +58,6 @@ V attend_shown(const Attend *, const Product *values, const V *max);
 /* ---- scores in registers (attention_held.c) */
 void attend_held_share(Attend *);
 void attend_held_open(Attend *, V tiles); /* brings the rows, and the first keys if there are any */
-void attend_held_close(Attend *);
 void attend_held_tiles(Attend *, V from, V to, V tiles, State *);
 V attend_held_row(const Attend *, uint32_t pass); /* of the tile */
 V attend_held_max(const Attend *, V max);         /* that of the scores, from the state's */

@@ -22,11 +22,10 @@ V attend_held_row(const Attend *t, uint32_t pass) {
     return em_add(t->e, first, em_i64(t->e, pass * HALF_ROWS));
 }
 
-/* ---- terms in shared memory: of the rows; of the keys and of the values of HELD_PLACES tiles. The rows are copied by all
-   threads, and so are the others, if they do not come as boxes. */
+/* ---- terms in shared memory: of the rows; of the keys, then of the values, of HELD_PLACES tiles. (Boxes that a thread asks
+   for take no less time: the block waits for them as a whole too, and its barriers take registers.) */
 static int64_t rows_bytes(const Attend *t) { return staged_bytes(&t->first, 0) * t->first.dot->tile.turns; }
 static int64_t ring_terms(const Product *p) { return HELD_PLACES * p->dot->tile.turns * staged_bytes(p, 1); }
-static bool boxed(const Attend *t) { return t->second.dot->boxed; }
 void attend_held_share(Attend *t) {
     Emit *e = t->e;
     int64_t all = rows_bytes(t) + ring_terms(&t->first) + ring_terms(&t->second), result = slab_bytes(&t->second);
@@ -34,9 +33,6 @@ void attend_held_share(Attend *t) {
     t->first.rows = threads_share(t->k, all > result ? all : result);
     t->first.shared = em_gep(e, t->first.rows, em_i64(e, rows_bytes(t)), e->i8);
     t->second.shared = em_gep(e, t->first.shared, em_i64(e, ring_terms(&t->first)), e->i8);
-    if (!boxed(t)) return;
-    t->first.barriers = threads_share(t->k, ring_bytes(&t->first));
-    t->second.barriers = threads_share(t->k, ring_bytes(&t->second));
 }
 static void bring_all(const Product *p, uint32_t side) {
     for (uint32_t i = 0; i < p->dot->tile.turns; i++) stage_side(p, side, em_add(p->e, p->from, em_i64(p->e, i)));
@@ -51,26 +47,7 @@ static void bring_next(const Attend *t, V tile, V tiles) {
 }
 void attend_held_open(Attend *t, V tiles) {
     bring_all(&t->first, 0);
-    if (!boxed(t)) {
-        bring_next(t, em_i64(t->e, 0), tiles);
-        return;
-    }
-    attend_commit(t);
-    attend_meet(t, 0);
-    ring_open(&t->first, tiles);
-    ring_open(&t->second, tiles);
-}
-void attend_held_close(Attend *t) {
-    if (!boxed(t)) return;
-    ring_close(&t->first);
-    ring_close(&t->second);
-}
-/* The terms of a product are there; they have been multiplied. */
-static void begin(const Attend *t, const Product *p, V tile) {
-    if (boxed(t)) ring_wait(p, tile);
-}
-static void end(const Attend *t, const Product *p, V tile, V tiles) {
-    if (boxed(t)) ring_leave(p, tile, tiles);
+    bring_next(t, em_i64(t->e, 0), tiles);
 }
 
 /* ---- scores, or what they are a multiple of: the sums of the first product */
@@ -183,26 +160,16 @@ static void rescale(const Attend *t, const V *factors, V *result) {
 }
 
 /* ---- tiles of keys */
-static void multiply(const Attend *t, const Product *first, const Product *second, V tile, V tiles, Rows *r,
-                     V *result) {
+static void multiply(const Attend *t, const Product *first, const Product *second, Rows *r, V *result) {
     V sums[TILE_SUMS], words[TILE_SUMS / IN_WORD], factors[HALVES];
     uint32_t n = product_sums(first);
-    begin(t, &t->first, tile);
     product_all(first, NULL, true, sums);
     product_all_end(first, 0, sums);
-    end(t, &t->first, tile, tiles);
     weigh(t, n, sums, r, factors);
     pack_weights(t, n, sums, words);
     rescale(t, factors, result);
-    begin(t, &t->second, tile);
     product_all(second, words, false, result);
     product_all_end(second, 0, result);
-    end(t, &t->second, tile, tiles);
-}
-static void leave(const Attend *t, V tile, V tiles) {
-    begin(t, &t->first, tile);
-    end(t, &t->first, tile, tiles);
-    end(t, &t->second, tile, tiles);
 }
 /* What a thread carries: n values. */
 enum { HELD_VALUES = 2 * HALVES + TILE_SUMS };
@@ -219,25 +186,19 @@ static void add_tile(Attend *t, V tile, V tiles, Rows *r, V *result) {
     Product first = stage_tile(&t->first, tile), second = stage_tile(&t->second, tile);
     V all[HELD_VALUES], next[HELD_VALUES];
     t->from = first.first[1];
-    if (!boxed(t)) {
-        attend_meet(t, 0);
-        bring_next(t, em_add(t->e, tile, em_i64(t->e, 1)), tiles);
-    }
+    attend_meet(t, 0);
+    bring_next(t, em_add(t->e, tile, em_i64(t->e, 1)), tiles);
     if (!attend_hides(t)) {
-        multiply(t, &first, &second, tile, tiles, r, result);
+        multiply(t, &first, &second, r, result);
         return;
     }
     uint32_t n = pack(t, r, result, all);
-    begin(t, &t->second, tile);
     If f = em_if(t->e, attend_shown(t, &second, r->max));
     kernel_enter(t->k);
-    multiply(t, &first, &second, tile, tiles, r, result);
+    multiply(t, &first, &second, r, result);
     kernel_leave(t->k);
     pack(t, r, result, next);
     em_else(t->e, &f, n, next);
-    kernel_enter(t->k);
-    leave(t, tile, tiles);
-    kernel_leave(t->k);
     em_if_end(t->e, &f, all, all);
     unpack(t, all, r, result);
 }

@@ -73,8 +73,6 @@ void ring_wait(const Product *, V turn);
 void ring_turn(const Product *, V turn, V turns);
 /* All have been waited for: there may be another tile, and other things in the places. */
 void ring_close(const Product *);
-/* dot->held: the same for the tiles of keys in place of turns; this warp has multiplied the terms of a tile. */
-void ring_leave(const Product *, V tile, V tiles);
 
 /* ---- what multiplies, by form (dot_multiply.c) */
 uint32_t product_sums(const Product *);       /* of a thread */

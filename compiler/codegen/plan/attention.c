@@ -473,12 +473,12 @@ static int64_t held_bytes(const Tile *t) {
     int64_t result = (int64_t)t->rows * (t->columns + SLAB_PAD) * TILE_WORD;
     return all > result ? all : result;
 }
-/* With as many keys as fit; false: none. */
-static bool hold_tile(const DeviceDot *d, Tile *t) {
+/* With as many keys as fit; false: none. Scores that are evaluated one by one need registers. */
+static bool hold_tile(const Attention *a, const DeviceDot *d, Tile *t) {
     if (!t->mma[0] || !t->mma[1] || dot_at_most(d->loops[DOT_ROWS].extent, HELD_LEAST)) return false;
     Tile held = *t;
-    held.rows = HELD_ROWS, held.keys = dot_at_most(d->k, HELD_KEYS / 2) ? HELD_KEYS / 2 : HELD_KEYS;
-    if (held_bytes(&held) > ATTENTION_BYTES) held.keys = HELD_KEYS / 2;
+    held.rows = HELD_ROWS, held.keys = HELD_KEYS;
+    if (a->scale == 0 || dot_at_most(d->k, HELD_KEYS / 2) || held_bytes(&held) > ATTENTION_BYTES) held.keys /= 2;
     if (held_bytes(&held) > ATTENTION_BYTES) return false;
     *t = held;
     return true;
@@ -503,15 +503,13 @@ void attention_schedule(Plan *p, Step *s) {
     bool mma[] = {a->dot->form == DOT_MMA, d->form == DOT_MMA};
     bool fits = tile_for(p, a, mma, d->loops[DOT_BATCHES].extent, d->loops[DOT_ROWS].extent, &t);
     assert(fits);
-    bool held = hold_tile(d, &t);
+    bool held = hold_tile(a, d, &t);
     set_tile(a->dot, t.rows, t.keys, t.terms);
     set_tile(d, t.rows, (uint32_t)t.columns, t.keys);
-    d->blocks = t.columns > (held ? TILE_LEAST : TILE_LONG) ? 1 : TILE_BLOCKS;
+    d->blocks = t.columns > TILE_LONG ? 1 : TILE_BLOCKS;
     if (held) {
         hold_scores(p, a->dot, t.terms);
         hold_scores(p, d, t.keys);
-        a->dot->boxed = d->boxed =
-            d->warpgroups && t.keys < HELD_KEYS && dot_box_columns(p, a->dot) && dot_box_columns(p, d);
     }
     d->side[0].along_terms = d->form == DOT_MMA, d->side[0].plain = false;
     a->block = dot_device_block(d->k) / a->dot->tile.columns;
