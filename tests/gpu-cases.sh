@@ -20,7 +20,7 @@ in_order() {
 in_order 0 --extra -march=sm_90
 in_order 1 --seed 1 --extra -march=sm_80
 for order in 0 1; do
-    JAXCC_GPU_ORDER=$order gpu_cases --filter '/dot-(tiles|boxes)' --strict --extra -march=sm_90a tests/cases || failed=1
+    JAXCC_GPU_ORDER=$order gpu_cases --filter '/(dot-(tiles|boxes)|attention_b?f16)' --strict --extra -march=sm_90a tests/cases || failed=1
 done
 unset JAXCC_GPU_ORDER
 several=$(grep -lE 'pmap|shard_map' tests/cases/*.jaxpr | sed 's|.*/||; s/[.]jaxpr$//' | paste -sd'|')

@@ -3,7 +3,7 @@
 #include "../../../runtime/cuda.h"
 #include "../../options.h"
 #include "../cost.h"
-#include "../plan/attention.h"
+#include "../plan/dot.h"
 #include "../plan/guard.h"
 #include "../kernels/grid.h"
 #include "../kernels/threads.h"
@@ -122,10 +122,8 @@ static uint32_t written(Host *h, Step *s, KernelRule *rule, const Grid *g, Frame
     s->symbol = e->launched.at[number].name;
     return number;
 }
-/* The map of an operand of a product; `axes`: room for them. Attention: of the columns of its first, and of its second
-   product. */
+/* The map of an operand of a product; `axes`: room for them. */
 static void pass_map(Host *h, const DeviceDot *d, uint32_t side, V map, V axes) {
-    if (d->held) d = side ? d : d->attention->dot, side = 1;
     Emit *e = h->e;
     const DotBox *b = &d->side[side].box;
     for (uint32_t i = 0; i < b->rank; i++) {

@@ -332,11 +332,10 @@ static V last_factor(const Attend *t, V max, V sum) {
     V any = em_cmpi(e, "slt", em_i64(e, 0), kernel_dim(t->k, t->second.dot->k)); /* else the sum of no products is 0 */
     return em_select(e, any, by, attend_f32(t, 1));
 }
-static void scale(Attend *t, State *s) {
+static void scale(const Attend *t, State *s) {
     const char *op = t->a->share->prim == P_div ? "llvm.fdiv" : "llvm.fmul";
     V by[MOST_PASSES], own[TILE_SUMS];
     attend_meet(t, 0); /* without keys nobody has waited for the rows */
-    if (t->second.dot->held) attend_held_close(t);
     for (uint32_t i = 0; i < t->passes; i++) {
         attend_open_row(t, i);
         by[i] = last_factor(t, largest(t, s->max[i]), s->sum[i]);

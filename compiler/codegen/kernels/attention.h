@@ -49,10 +49,15 @@ void attend_commit(const Attend *);
 /* Waits for all threads, and for what they brought, but for the latest `left` groups. */
 void attend_meet(const Attend *, uint32_t left);
 
+/* ---- tiles whose keys are hidden from all rows (attention_hidden.c) */
+bool attend_hides(const Attend *); /* may there be any? */
+/* i1: may the tile add anything? `values`: the second product of the tile; the maxima of scores so far. All threads must come
+   here. */
+V attend_shown(const Attend *, const Product *values, const V *max);
+
 /* ---- scores in registers (attention_held.c) */
 void attend_held_share(Attend *);
 void attend_held_open(Attend *, V tiles); /* brings the rows, and the first keys if there are any */
-void attend_held_close(Attend *);
 void attend_held_tiles(Attend *, V from, V to, V tiles, State *);
 V attend_held_row(const Attend *, uint32_t pass); /* of the tile */
 V attend_held_max(const Attend *, V max);         /* that of the scores, from the state's */

@@ -12,7 +12,7 @@
 
 enum { ROW_LANES = 4, HALVES = 2, HALF_ROWS = 8, IN_WORD = 2, CHAINS = 2 };
 typedef struct {
-    V max[HALVES], sum[HALVES]; /* f32: of a block of keys */
+    V max[HALVES], sum[HALVES]; /* f32, the latter of a block of keys */
 } Rows;
 
 V attend_held_row(const Attend *t, uint32_t pass) {
@@ -22,11 +22,10 @@ V attend_held_row(const Attend *t, uint32_t pass) {
     return em_add(t->e, first, em_i64(t->e, pass * HALF_ROWS));
 }
 
-/* ---- terms in shared memory: of the rows; of the keys and of the values of HELD_PLACES tiles. The rows are copied by all
-   threads, and so are the others, if they do not come as boxes. */
+/* ---- terms in shared memory: of the rows; of the keys, then of the values, of HELD_PLACES tiles. (Boxes that a thread asks
+   for take no less time: the block waits for them as a whole too, and its barriers take registers.) */
 static int64_t rows_bytes(const Attend *t) { return staged_bytes(&t->first, 0) * t->first.dot->tile.turns; }
 static int64_t ring_terms(const Product *p) { return HELD_PLACES * p->dot->tile.turns * staged_bytes(p, 1); }
-static bool boxed(const Attend *t) { return t->second.dot->boxed; }
 void attend_held_share(Attend *t) {
     Emit *e = t->e;
     int64_t all = rows_bytes(t) + ring_terms(&t->first) + ring_terms(&t->second), result = slab_bytes(&t->second);
@@ -34,9 +33,6 @@ void attend_held_share(Attend *t) {
     t->first.rows = threads_share(t->k, all > result ? all : result);
     t->first.shared = em_gep(e, t->first.rows, em_i64(e, rows_bytes(t)), e->i8);
     t->second.shared = em_gep(e, t->first.shared, em_i64(e, ring_terms(&t->first)), e->i8);
-    if (!boxed(t)) return;
-    t->first.barriers = threads_share(t->k, ring_bytes(&t->first));
-    t->second.barriers = threads_share(t->k, ring_bytes(&t->second));
 }
 static void bring_all(const Product *p, uint32_t side) {
     for (uint32_t i = 0; i < p->dot->tile.turns; i++) stage_side(p, side, em_add(p->e, p->from, em_i64(p->e, i)));
@@ -51,26 +47,7 @@ static void bring_next(const Attend *t, V tile, V tiles) {
 }
 void attend_held_open(Attend *t, V tiles) {
     bring_all(&t->first, 0);
-    if (!boxed(t)) {
-        bring_next(t, em_i64(t->e, 0), tiles);
-        return;
-    }
-    attend_commit(t);
-    attend_meet(t, 0);
-    ring_open(&t->first, tiles);
-    ring_open(&t->second, tiles);
-}
-void attend_held_close(Attend *t) {
-    if (!boxed(t)) return;
-    ring_close(&t->first);
-    ring_close(&t->second);
-}
-/* The terms of a product are there; they have been multiplied. */
-static void begin(const Attend *t, const Product *p, V tile) {
-    if (boxed(t)) ring_wait(p, tile);
-}
-static void end(const Attend *t, const Product *p, V tile, V tiles) {
-    if (boxed(t)) ring_leave(p, tile, tiles);
+    bring_next(t, em_i64(t->e, 0), tiles);
 }
 
 /* ---- scores, or what they are a multiple of: the sums of the first product */
@@ -114,14 +91,15 @@ static bool in_half(uint32_t i, uint32_t half) { return i / 2 % 2 == half; }
 /* Replaces the sums of one row by scores; their maximum. */
 static V score_row(const Attend *t, uint32_t half, uint32_t n, V *x) {
     Dtype d = attend_dtype(t, t->a->score);
-    V largest = attend_f32(t, -INFINITY);
+    V most[CHAINS] = {attend_f32(t, -INFINITY), attend_f32(t, -INFINITY)};
     for (uint32_t i = 0; i < n; i++) {
         if (!in_half(i, half)) continue;
         kernel_enter(t->k);
         x[i] = attend_score(t, column_of(t, i), x[i], scaled(t));
-        largest = attend_larger(t, largest, x[i]);
+        most[i % CHAINS] = attend_larger(t, most[i % CHAINS], x[i]);
         kernel_leave(t->k);
     }
+    V largest = attend_larger(t, most[0], most[1]);
     threads_merge_lanes(t->k, ROW_LANES, 1, &largest, attend_merge_max, &d);
     return largest;
 }
@@ -182,47 +160,66 @@ static void rescale(const Attend *t, const V *factors, V *result) {
 }
 
 /* ---- tiles of keys */
-static void add_tile(Attend *t, V tile, V tiles, Rows *r, V *result) {
+static void multiply(const Attend *t, const Product *first, const Product *second, Rows *r, V *result) {
     V sums[TILE_SUMS], words[TILE_SUMS / IN_WORD], factors[HALVES];
-    Product first = stage_tile(&t->first, tile), second = stage_tile(&t->second, tile);
-    uint32_t n = product_sums(&first);
-    t->from = first.first[1];
-    if (!boxed(t)) {
-        attend_meet(t, 0);
-        bring_next(t, em_add(t->e, tile, em_i64(t->e, 1)), tiles);
-    }
-    begin(t, &t->first, tile);
-    product_all(&first, NULL, true, sums);
-    product_all_end(&first, 0, sums);
-    end(t, &t->first, tile, tiles);
+    uint32_t n = product_sums(first);
+    product_all(first, NULL, true, sums);
+    product_all_end(first, 0, sums);
     weigh(t, n, sums, r, factors);
     pack_weights(t, n, sums, words);
     rescale(t, factors, result);
-    begin(t, &t->second, tile);
-    product_all(&second, words, false, result);
-    product_all_end(&second, 0, result);
-    end(t, &t->second, tile, tiles);
+    product_all(second, words, false, result);
+    product_all_end(second, 0, result);
+}
+/* What a thread carries: n values. */
+enum { HELD_VALUES = 2 * HALVES + TILE_SUMS };
+static uint32_t pack(const Attend *t, const Rows *r, const V *result, V *to) {
+    memcpy(to, r, sizeof *r);
+    memcpy(to + 2 * HALVES, result, t->nsums * sizeof *to);
+    return 2 * HALVES + t->nsums;
+}
+static void unpack(const Attend *t, const V *from, Rows *r, V *result) {
+    memcpy(r, from, sizeof *r);
+    memcpy(result, from + 2 * HALVES, t->nsums * sizeof *from);
+}
+static void add_tile(Attend *t, V tile, V tiles, Rows *r, V *result) {
+    Product first = stage_tile(&t->first, tile), second = stage_tile(&t->second, tile);
+    V all[HELD_VALUES], next[HELD_VALUES];
+    t->from = first.first[1];
+    attend_meet(t, 0);
+    bring_next(t, em_add(t->e, tile, em_i64(t->e, 1)), tiles);
+    if (!attend_hides(t)) {
+        multiply(t, &first, &second, r, result);
+        return;
+    }
+    uint32_t n = pack(t, r, result, all);
+    If f = em_if(t->e, attend_shown(t, &second, r->max));
+    kernel_enter(t->k);
+    multiply(t, &first, &second, r, result);
+    kernel_leave(t->k);
+    pack(t, r, result, next);
+    em_else(t->e, &f, n, next);
+    em_if_end(t->e, &f, all, all);
+    unpack(t, all, r, result);
 }
 void attend_held_tiles(Attend *t, V from, V to, V tiles, State *s) {
     Emit *e = t->e;
-    V old[HALVES], all[TILE_SUMS + 2 * HALVES], next[TILE_SUMS + 2 * HALVES];
-    uint32_t n = 2 * HALVES + t->nsums;
+    V all[HELD_VALUES], next[HELD_VALUES], result[TILE_SUMS];
     Rows r;
-    for (uint32_t i = 0; i < HALVES; i++) old[i] = s->max[i], all[i] = s->max[i], all[HALVES + i] = attend_f32(t, 0);
-    memcpy(all + 2 * HALVES, s->result, t->nsums * sizeof *all);
+    for (uint32_t i = 0; i < HALVES; i++) r.max[i] = s->max[i], r.sum[i] = attend_f32(t, 0);
+    uint32_t n = pack(t, &r, s->result, all);
     For f = em_for(e, from, to, em_i64(e, 1), n, all);
     kernel_enter(t->k);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
-    memcpy(&r, next, sizeof r);
-    add_tile(t, em_arg(&f.scope, 0), tiles, &r, next + 2 * HALVES);
-    memcpy(next, &r, sizeof r);
+    unpack(t, next, &r, result);
+    add_tile(t, em_arg(&f.scope, 0), tiles, &r, result);
+    pack(t, &r, result, next);
     kernel_leave(t->k);
     em_for_end(e, &f, next, all);
-    memcpy(&r, all, sizeof r);
-    memcpy(s->result, all + 2 * HALVES, t->nsums * sizeof *all);
+    unpack(t, all, &r, s->result);
     for (uint32_t i = 0; i < HALVES; i++) {
         threads_merge_lanes(t->k, ROW_LANES, 1, &r.sum[i], attend_merge_sum, NULL);
-        s->sum[i] = attend_add_f64(t, s->sum[i], factor(t, old[i], r.max[i]), r.sum[i]);
+        s->sum[i] = attend_add_f64(t, s->sum[i], factor(t, s->max[i], r.max[i]), r.sum[i]);
         s->max[i] = r.max[i];
     }
 }

@@ -58,7 +58,6 @@ void stage_end(const Product *, V turn, const Held *);
 void stage_wait(const Product *, bool all);
 
 /* dot->held: the product of a tile of keys, by its number; of them there are HELD_PLACES in the ring. */
-enum { HELD_PLACES = 2 };
 Product stage_tile(const Product *, V tile);
 
 /* Brings the terms of one operand there, by asynchronous copies or at once. */
@@ -74,8 +73,6 @@ void ring_wait(const Product *, V turn);
 void ring_turn(const Product *, V turn, V turns);
 /* All have been waited for: there may be another tile, and other things in the places. */
 void ring_close(const Product *);
-/* dot->held: the same for the tiles of keys in place of turns; this warp has multiplied the terms of a tile. */
-void ring_leave(const Product *, V tile, V tiles);
 
 /* ---- what multiplies, by form (dot_multiply.c) */
 uint32_t product_sums(const Product *);       /* of a thread */

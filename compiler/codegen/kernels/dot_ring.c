@@ -14,7 +14,7 @@
 enum { MAP_BYTES = 128, TILE_WARPS = TILE_THREADS / WARP };
 typedef enum { FULL, EMPTY, BARRIERS } Which;
 
-static uint32_t places(const Product *p) { return p->dot->held ? HELD_PLACES : p->dot->tile.turns; }
+static uint32_t places(const Product *p) { return p->dot->tile.turns; }
 int64_t ring_bytes(const Product *p) { return (int64_t)BARRIERS * places(p) * 8; }
 static V in_space(const Product *p, V pointer, uint32_t space) {
     return em_cast(p->e, "llvm.addrspacecast", mlirLLVMPointerTypeGet(p->e->mlir, space), pointer);
@@ -64,15 +64,14 @@ static void begin_box(const Product *p, uint32_t side, V row, V term, V *at) {
     }
     kernel_leave(k);
 }
-static void copy_line(const Product *p, uint32_t side, V turn, uint32_t line, V full) {
+static void copy_line(const Product *p, uint32_t side, V turn, uint32_t line) {
     enum { BEFORE = 3, AFTER = 5 }; /* operands */
     Emit *e = p->e;
     const DotBox *b = &p->dot->side[side].box;
     V further = em_i64(e, (int64_t)line * b->axis[0].box);
     V to = staged_at(p, side, stage_slot(p, turn), further, em_i64(e, 0));
-    uint32_t map = p->dot->held ? p->dot->attention != NULL : side;
-    V o[BEFORE + BOX_RANK + AFTER] = {in_space(p, to, CLUSTER_SPACE), full,
-                                      em_gep(e, p->k->block.maps, em_i64(e, (int64_t)map * MAP_BYTES), e->i8)};
+    V o[BEFORE + BOX_RANK + AFTER] = {in_space(p, to, CLUSTER_SPACE), barrier_of(p, FULL, turn),
+                                      em_gep(e, p->k->block.maps, em_i64(e, (int64_t)side * MAP_BYTES), e->i8)};
     begin_box(p, side, em_add(p->e, p->first[side], further), times(p, turn, p->dot->tile.terms), o + BEFORE);
     V *none = o + BEFORE + b->rank; /* masks and policies */
     none[0] = em_int(e, e->i16, 0), none[1] = em_i64(e, 0), none[2] = none[3] = em_int(e, e->i1, 0);
@@ -80,23 +79,16 @@ static void copy_line(const Product *p, uint32_t side, V turn, uint32_t line, V 
     Str name = str_format(e->arena, "llvm.nvvm.cp.async.bulk.tensor.g2s.tile.%ud", b->rank);
     threads_intrinsic(e, name.at, no_type, BEFORE + b->rank + AFTER, o);
 }
-static void copy_side(const Product *p, uint32_t side, V turn, V full) {
-    uint32_t box = p->dot->side[side].box.axis[0].box;
-    uint32_t lines = p->dot->side[side].along_terms ? 1 : tile_length(p, side) / box;
-    for (uint32_t i = 0; i < lines; i++) copy_line(p, side, turn, i, full);
-}
-/* The terms of a turn, or of a tile; by one thread. */
+/* The terms of a turn; by one thread. */
 static void ask(const Product *p, V turn) {
-    bool held = p->dot->held;
-    int64_t bytes = held ? p->dot->tile.turns * staged_bytes(p, 1) : staged_bytes(p, 0) + staged_bytes(p, 1);
-    V full = barrier_of(p, FULL, turn), o[2] = {full, em_int(p->e, p->e->i32, bytes)};
-    threads_intrinsic(p->e, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", p->e->i64, 2, o);
-    if (!held) {
-        for (uint32_t side = 0; side < 2; side++) copy_side(p, side, turn, full);
-        return;
+    Emit *e = p->e;
+    V o[2] = {barrier_of(p, FULL, turn), em_int(e, e->i32, staged_bytes(p, 0) + staged_bytes(p, 1))};
+    threads_intrinsic(e, "llvm.nvvm.mbarrier.arrive.expect.tx.scope.cta.space.cta", e->i64, 2, o);
+    for (uint32_t side = 0; side < 2; side++) {
+        uint32_t box = p->dot->side[side].box.axis[0].box;
+        uint32_t lines = p->dot->side[side].along_terms ? 1 : tile_length(p, side) / box;
+        for (uint32_t i = 0; i < lines; i++) copy_line(p, side, turn, i);
     }
-    Product at = stage_tile(p, turn);
-    for (uint32_t i = 0; i < p->dot->tile.turns; i++) copy_side(&at, 1, em_add(p->e, at.from, em_i64(p->e, i)), full);
 }
 static void ask_if(const Product *p, V turn, V turns) {
     If any = kernel_if(p->k, em_cmpi(p->e, "slt", turn, turns));
@@ -114,12 +106,6 @@ static void open_barriers(const Product *p) {
     }
     threads_intrinsic(e, "llvm.nvvm.fence.mbarrier_init.release.cluster", no_type, 0, NULL);
 }
-static void close_barriers(const Product *p) {
-    for (uint32_t i = 0; i < BARRIERS * places(p); i++) {
-        V at = barrier(p, FULL, em_i64(p->e, i));
-        threads_intrinsic(p->e, "llvm.nvvm.mbarrier.inval.shared", no_type, 1, &at);
-    }
-}
 /* The fence: threads may have written sums of another tile to the places before. */
 void ring_open(const Product *p, V turns) {
     Emit *e = p->e;
@@ -133,41 +119,29 @@ void ring_open(const Product *p, V turns) {
     kernel_if_end(p->k, &asks);
 }
 void ring_wait(const Product *p, V turn) { wait(p, FULL, turn); }
-/* The products of a turn have ended in this warp. */
-static void leave(const Product *p, V turn) {
-    V o[2] = {barrier_of(p, EMPTY, turn), em_int(p->e, p->e->i32, 1)};
-    If warp = kernel_if(p->k, one_of(p, WARP));
-    threads_intrinsic(p->e, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", p->e->i64, 2, o);
-    kernel_if_end(p->k, &warp);
-}
-/* Asks for what comes in place of a turn. */
-static void replace(const Product *p, V turn, V turns) {
+void ring_turn(const Product *p, V turn, V turns) {
     Emit *e = p->e;
-    V next = em_add(e, turn, em_i64(e, places(p)));
+    V before = em_bin(e, "llvm.sub", turn, em_i64(e, 1)), next = em_add(p->e, before, em_i64(e, places(p)));
+    V o[2] = {barrier_of(p, EMPTY, before), em_int(e, e->i32, 1)};
+    If any = kernel_if(p->k, em_cmpi(e, "sgt", turn, p->from));
+    If warp = kernel_if(p->k, one_of(p, WARP));
+    threads_intrinsic(e, "llvm.nvvm.mbarrier.arrive.scope.cta.space.cta", e->i64, 2, o);
+    kernel_if_end(p->k, &warp);
     V asks = em_bin(e, "llvm.and", one_of(p, TILE_THREADS), em_cmpi(e, "slt", next, turns));
     If asked = kernel_if(p->k, asks);
-    wait(p, EMPTY, turn);
+    wait(p, EMPTY, before);
     ask(p, next);
     kernel_if_end(p->k, &asked);
-}
-void ring_turn(const Product *p, V turn, V turns) {
-    V before = em_bin(p->e, "llvm.sub", turn, em_i64(p->e, 1));
-    If any = kernel_if(p->k, em_cmpi(p->e, "sgt", turn, p->from));
-    leave(p, before);
-    replace(p, before, turns);
-    kernel_if_end(p->k, &any);
-}
-/* What comes in place of the tile before: by then all warps are likely to have left that. */
-void ring_leave(const Product *p, V tile, V tiles) {
-    leave(p, tile);
-    If any = kernel_if(p->k, em_cmpi(p->e, "sgt", tile, p->from));
-    replace(p, em_bin(p->e, "llvm.sub", tile, em_i64(p->e, 1)), tiles);
     kernel_if_end(p->k, &any);
 }
 void ring_close(const Product *p) {
+    Emit *e = p->e;
     threads_meet(p->k);
     if (p->step->grid.once) return;
     If first = kernel_if(p->k, one_of(p, TILE_THREADS));
-    close_barriers(p);
+    for (uint32_t i = 0; i < BARRIERS * places(p); i++) {
+        V at = barrier(p, FULL, em_i64(e, i));
+        threads_intrinsic(e, "llvm.nvvm.mbarrier.inval.shared", no_type, 1, &at);
+    }
     kernel_if_end(p->k, &first);
 }

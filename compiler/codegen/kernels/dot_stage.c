@@ -87,8 +87,12 @@ typedef struct {
 static Where share(const Product *p, uint32_t side, V i, uint32_t n) {
     bool along = p->dot->side[side].along_terms;
     uint32_t width = (along ? p->dot->tile.terms : tile_length(p, side)) / n;
-    V number = em_add(p->e, thread_number(p->k), times(p, i, TILE_THREADS));
+    V thread = thread_number(p->k), number = em_add(p->e, thread, times(p, i, TILE_THREADS));
     V outer = over(p, number, width), inner = times(p, rest(p, number, width), n);
+    if (TILE_THREADS % width == 0) { /* so that addresses differ by constants */
+        outer = em_add(p->e, over(p, thread, width), times(p, i, TILE_THREADS / width));
+        inner = times(p, rest(p, thread, width), n);
+    }
     return along ? (Where){outer, inner} : (Where){inner, outer};
 }
 static uint32_t elements(const Product *p, uint32_t side) { return tile_length(p, side) * p->dot->tile.terms; }

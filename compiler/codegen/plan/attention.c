@@ -95,6 +95,16 @@ static double find_scale(Plan *p, const Attention *a) {
     }
     return 0;
 }
+/* A score that is one of two by a condition, such as that of a causal mask. */
+static void find_hidden(Plan *p, Attention *a) {
+    const Eqn *e = maker(p, under(p, a->score, false));
+    if (!e || e->prim != P_select_n || e->in.n != 3) return;
+    for (uint32_t i = 1; i <= 2; i++) {
+        Scalar s = {0};
+        if (!scalar_of(p->cx, under(p, e->in.at[i], true), &s) || dtype_info[s.dtype].kind != DK_FLOAT) continue;
+        a->hidden = e, a->number = i, a->hidden_score = scalar_float(s);
+    }
+}
 
 /* ---- what is between the products: all that depends on the scores; nothing else uses it */
 typedef struct {
@@ -189,6 +199,10 @@ bool attention_index(Plan *p, const Attention *a, const Ix *share, AttentionInde
     if (!within(p, a->difference->in.at[1], x->shift, a->max->out.at[0], x->max)) return false;
     if (!along(p, a->max, x->max, a->key, at)) return false;
     if (!within(p, a->max->in.at[0], at, a->score, other) || !same_index(p, a->score, x->score, other)) return false;
+    if (a->hidden) {
+        if (!within(p, a->score, x->score, a->hidden->out.at[0], other)) return false;
+        eval_operand(p, a->hidden, a->hidden->in.at[0], other, x->hidden);
+    }
     return within(p, a->score, x->score, a->scores->out.at[0], x->scores);
 }
 
@@ -366,6 +380,7 @@ static bool fits(Plan *p, Attention *a) {
     if (!used_alone(w) || !open_shares(p, a, &s) || !worth(p, &s) || !suits(p, a, &s)) return false;
     DeviceDot *d = a->dot = arena_new(p->arena, DeviceDot, 1);
     a->scale = find_scale(p, a);
+    find_hidden(p, a);
     d->e = a->scores;
     dot_device_terms(p, d);
     mark(p, w, a);
@@ -453,28 +468,26 @@ static void set_tile(DeviceDot *d, uint32_t rows, uint32_t columns, int64_t term
 /* ---- scores in registers */
 /* Bytes in shared memory: the rows of a tile, two tiles of keys and of values; in the end the result. */
 static int64_t held_bytes(const Tile *t) {
-    int64_t rows = staged(true, HELD_ROWS, t->terms), keys = staged(true, HELD_KEYS, t->terms);
-    int64_t all = rows + 2 * (keys + staged(true, t->columns, HELD_KEYS));
-    int64_t result = (int64_t)HELD_ROWS * (t->columns + SLAB_PAD) * TILE_WORD;
+    int64_t rows = staged(true, t->rows, t->terms), keys = staged(true, t->keys, t->terms);
+    int64_t all = rows + HELD_PLACES * (keys + staged(true, t->columns, t->keys));
+    int64_t result = (int64_t)t->rows * (t->columns + SLAB_PAD) * TILE_WORD;
     return all > result ? all : result;
 }
-static bool holds_scores(const DeviceDot *d, const Tile *t) {
-    return t->mma[0] && t->mma[1] && !dot_at_most(d->loops[DOT_ROWS].extent, HELD_LEAST) &&
-           held_bytes(t) <= ATTENTION_BYTES;
+/* With as many keys as fit; false: none. Scores that are evaluated one by one need registers. */
+static bool hold_tile(const Attention *a, const DeviceDot *d, Tile *t) {
+    if (!t->mma[0] || !t->mma[1] || dot_at_most(d->loops[DOT_ROWS].extent, HELD_LEAST)) return false;
+    Tile held = *t;
+    held.rows = HELD_ROWS, held.keys = HELD_KEYS;
+    if (a->scale == 0 || dot_at_most(d->k, HELD_KEYS / 2) || held_bytes(&held) > ATTENTION_BYTES) held.keys /= 2;
+    if (held_bytes(&held) > ATTENTION_BYTES) return false;
+    *t = held;
+    return true;
 }
 /* Terms of a turn: a line of shared memory of 128 bytes, if those of a score fill such lines. */
-static void hold_scores(Plan *p, DeviceDot *d, DeviceDot *scores, const Tile *t) {
-    DeviceDot *both[] = {scores, d};
-    int64_t terms[] = {t->terms, HELD_KEYS};
-    set_tile(scores, HELD_ROWS, HELD_KEYS, t->terms);
-    set_tile(d, HELD_ROWS, (uint32_t)t->columns, HELD_KEYS);
-    for (uint32_t i = 0; i < 2; i++) {
-        DeviceDot *x = both[i];
-        x->held = true, x->warpgroups = p->target->device->warpgroups;
-        if (padded(terms[i], 2 * x->tile.terms) > padded(terms[i], x->tile.terms)) continue;
-        x->tile.terms *= 2, x->tile.turns /= 2;
-    }
-    scores->boxed = d->boxed = d->warpgroups && dot_box_columns(p, scores) && dot_box_columns(p, d);
+static void hold_scores(Plan *p, DeviceDot *d, int64_t terms) {
+    d->held = true, d->warpgroups = p->target->device->warpgroups;
+    if (padded(terms, 2 * d->tile.terms) > padded(terms, d->tile.terms)) return;
+    d->tile.terms *= 2, d->tile.turns /= 2;
 }
 void attention_schedule(Plan *p, Step *s) {
     DeviceDot *d = s->dot->device;
@@ -490,12 +503,13 @@ void attention_schedule(Plan *p, Step *s) {
     bool mma[] = {a->dot->form == DOT_MMA, d->form == DOT_MMA};
     bool fits = tile_for(p, a, mma, d->loops[DOT_BATCHES].extent, d->loops[DOT_ROWS].extent, &t);
     assert(fits);
+    bool held = hold_tile(a, d, &t);
     set_tile(a->dot, t.rows, t.keys, t.terms);
     set_tile(d, t.rows, (uint32_t)t.columns, t.keys);
     d->blocks = t.columns > TILE_LONG ? 1 : TILE_BLOCKS;
-    if (holds_scores(d, &t)) {
-        hold_scores(p, d, a->dot, &t);
-        d->blocks = t.columns > TILE_LEAST ? 1 : TILE_BLOCKS;
+    if (held) {
+        hold_scores(p, a->dot, t.terms);
+        hold_scores(p, d, t.keys);
     }
     d->side[0].along_terms = d->form == DOT_MMA, d->side[0].plain = false;
     a->block = dot_device_block(d->k) / a->dot->tile.columns;

@@ -13,14 +13,17 @@ typedef struct Attention {
     const Eqn *max, *sum;        /* of the rows of scores, of their weights */
     const Eqn *difference;       /* a score minus a function of the maximum */
     Val score;                   /* of which the maximum is, apart from views */
-    double scale;      /* a score is a sum of the first product times this, at most 1; 0: it is made otherwise */
-    const Eqn *weight; /* exp of the difference */
-    const Eqn *share;  /* the weight divided or multiplied by a function of the sum */
-    uint32_t weighted; /* which of its operands is the weight */
-    uint32_t side;     /* of the second product, which has the shares */
-    Atom key;          /* the loop over the keys */
-    DeviceDot *dot;    /* the first product: rows × keys */
-    uint32_t block;    /* tiles of keys whose sums are in registers, then in wide forms; 0: all */
+    double scale;        /* a score is a sum of the first product times this, at most 1; 0: it is made otherwise */
+    const Eqn *hidden;   /* select_n, which the score is, one of whose operands is a number; NULL: it is not */
+    uint32_t number;     /* which operand that is … */
+    double hidden_score; /* … and the number */
+    const Eqn *weight;   /* exp of the difference */
+    const Eqn *share;    /* the weight divided or multiplied by a function of the sum */
+    uint32_t weighted;   /* which of its operands is the weight */
+    uint32_t side;       /* of the second product, which has the shares */
+    Atom key;            /* the loop over the keys */
+    DeviceDot *dot;      /* the first product: rows × keys */
+    uint32_t block;      /* tiles of keys whose sums are in registers, then in wide forms; 0: all */
 } Attention;
 static inline Val attention_by(const Attention *a) { return a->share->in.at[!a->weighted]; }
 /* The index of each value that a point of rows and keys needs. */
@@ -30,6 +33,7 @@ typedef struct {
     Ix shift[MAX_RANK], by[MAX_RANK];     /* the other operands of `difference` and `share` */
     Ix difference[MAX_RANK];
     Ix weight[MAX_RANK], summed[MAX_RANK]; /* `weight`, the operand of `sum` */
+    Ix hidden[MAX_RANK];                   /* the condition of `hidden` */
 } AttentionIndex;
 /* Finds those of a body; info->attention of what is between the products says so. */
 void attention_find(Plan *, const Jaxpr *);

@@ -65,6 +65,7 @@ typedef struct Dot {
 enum { DOT_ROWS, DOT_COLUMNS, DOT_BATCHES, DOT_ROLES };
 /* Elements between the rows of terms in shared memory, if threads multiply; between those of sums. */
 enum { TILE_PAD = 4, SLAB_PAD = 8 };
+enum { HELD_PLACES = 2 };                     /* of tiles of keys in shared memory */
 enum { WARPGROUP_ROWS = 64, WARP_ROWS = 16 }; /* that a warpgroup multiplies at once; a warp */
 /* What multiplies: each thread its own elements; or warps, by tensor cores, 16 × 8 at a time, or 8 × 8 of f64. */
 typedef enum { DOT_FMA, DOT_MMA, DOT_MMA_F64 } DotForm;
@@ -97,7 +98,7 @@ typedef struct DeviceDot {
     DotLoops loops[DOT_ROLES];
     DotForm form;
     bool warpgroups; /* DOT_MMA: four warps multiply together, from shared memory */
-    bool boxed;      /* warpgroups: the terms come as boxes of both arrays; held: those of columns do */
+    bool boxed;      /* warpgroups: the terms come as boxes of both arrays */
     bool
         held; /* of attention: a warp has WARP_ROWS rows of the tile and all columns, whose sums stay in registers; what
                         rows multiply by stays in shared memory, or is in registers: only columns have places of a ring */
@@ -144,8 +145,6 @@ Dim dot_device_units(Plan *, const Step *);         /* tiles, of each part */
 Dim dot_device_elements(Plan *, const DeviceDot *); /* of the result */
 /* Sets `boxed`, and then boxes and the turns of the tile, which is otherwise known. */
 void dot_box_plan(Plan *, const Step *, DeviceDot *);
-/* Are the columns of a tile, with the terms of a turn, a box of an array? Sets it. */
-bool dot_box_columns(Plan *, DeviceDot *);
 /* Is the operand v at this index one element of an array that is in memory, but for exact conversions? The array; 0: no. */
 Val dot_operand(Plan *, Val v, const Ix *index, DotOperand *);
 /* The type in which terms of these types are added up. */

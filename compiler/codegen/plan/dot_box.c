@@ -88,18 +88,6 @@ static bool find_box(Plan *p, const DeviceDot *d, uint32_t side, uint32_t terms,
     return good && b->axis[0].stride == 1 && dim_at_most(p->cx->types, b->axis[0].extent, b->axis[1].stride, true) == 1;
 }
 static uint32_t at_most(uint32_t n, uint32_t most) { return n < most ? n : most; }
-static void size_box(DeviceDot *d, uint32_t side) {
-    bool along = d->side[side].along_terms;
-    BoxAxis *axis = d->side[side].box.axis;
-    uint32_t length = side ? d->tile.columns : d->tile.rows;
-    axis[0].box = at_most(along ? d->tile.terms : length, BOX_LINE / dtype_bytes(d->as));
-    axis[1].box = along ? length : d->tile.terms;
-}
-bool dot_box_columns(Plan *p, DeviceDot *d) {
-    if (!d->side[1].plain || !find_box(p, d, 1, d->tile.terms, &d->side[1].box)) return false;
-    size_box(d, 1);
-    return true;
-}
 void dot_box_plan(Plan *p, const Step *s, DeviceDot *d) {
     uint32_t bytes = dtype_bytes(d->as), line = BOX_LINE / bytes;
     uint32_t terms = dot_at_most(s->dot->k, d->tile.terms) ? d->tile.terms : line;
@@ -108,7 +96,13 @@ void dot_box_plan(Plan *p, const Step *s, DeviceDot *d) {
         d->boxed = d->side[side].plain && find_box(p, d, side, terms, &d->side[side].box);
     if (!d->boxed) return;
     d->tile.terms = terms;
-    for (uint32_t side = 0; side < 2; side++) size_box(d, side);
+    for (uint32_t side = 0; side < 2; side++) {
+        bool along = d->side[side].along_terms;
+        BoxAxis *axis = d->side[side].box.axis;
+        uint32_t length = side ? d->tile.columns : d->tile.rows;
+        axis[0].box = at_most(along ? terms : length, line);
+        axis[1].box = along ? length : terms;
+    }
     uint32_t room = d->tile.columns < TILE_WIDE ? RING_BYTES : TILE_BLOCKS * RING_BYTES;
     d->tile.turns = at_most(room / ((d->tile.rows + d->tile.columns) * terms * bytes), RING_TURNS);
 }
