@@ -19,6 +19,7 @@
                          what FLAG adds; a case of which S.static does not compile so is left out
        --roundtrip       instead, every .jaxpr is printed, and what is printed is printed again: the
    same text
+       --unlimited       processes may have any amount of address space, as drivers of GPUs reserve all of a GPU's memory
        --jobs N, --fail-list FILE */
 #include "cases.h"
 #include "drawn.h"
@@ -64,7 +65,7 @@ typedef struct {
     const char *filter, *without, *prims, *dtypes, *fail_list, *transform, *extra[MOST_EXTRA];
     int nextra, jobs, seed;
     double min_pass, fixed, part;
-    bool strict, only, roundtrip;
+    bool strict, only, roundtrip, unlimited;
     Cases cases;
     char tmp[64];
     Report *reports;
@@ -359,7 +360,7 @@ static pid_t start(Run *r, uint32_t i) {
     struct rlimit none = {0, 0}, some = {(rlim_t)12 << 30, (rlim_t)12 << 30};
     setrlimit(RLIMIT_CORE, &none);
 #ifndef __SANITIZE_ADDRESS__
-    setrlimit(RLIMIT_AS, &some);
+    if (!r->unlimited) setrlimit(RLIMIT_AS, &some);
 #endif
     (void)some;
     alarm(MOST_SECONDS);
@@ -465,6 +466,7 @@ static bool options(Run *r, int argc, char **argv) {
         const char *a = argv[i], *v = i + 1 < argc ? argv[i + 1] : NULL;
         bool *flag = strcmp(a, "--strict") == 0      ? &r->strict
                      : strcmp(a, "--only") == 0      ? &r->only
+                     : strcmp(a, "--unlimited") == 0 ? &r->unlimited
                      : strcmp(a, "--roundtrip") == 0 ? &r->roundtrip
                                                      : NULL;
         if (flag) {

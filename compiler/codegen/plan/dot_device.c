@@ -232,6 +232,9 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
         *longer /= 2;
     }
     bool longest = d->tile.rows == TILE_LONG && d->tile.columns == TILE_LONG;
+    if (d->form == DOT_MMA_F64 && !dot_at_most(d->loops[DOT_COLUMNS].extent, TILE_LEAST) &&
+        !dot_at_most(tiles(p, s), 2 * ENOUGH_TILES))
+        d->tile.columns = TILE_LONG; /* 4096^3: 3789 us, so 3242; shared memory is read less often */
     d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : longest ? LONG_TERMS : TILE_TERMS;
     d->tile.turns = warps ? MMA_TURNS : 2;
     if (warps && longest) widen(p, s, d);
