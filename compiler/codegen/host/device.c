@@ -198,10 +198,12 @@ static void merge(Host *h, Step *s, Sort *so) {
     em_op(e, "scf.yield", &(Op){0, NULL, all, next, 0, NULL, 0, NULL});
     em_end(e, &after);
     const V *last = em_while(e, all, at, &before, &after) + FROM;
-    if (!so->alone)
-        device_copy(h, frame_buffer(&h->frame, so->places[0]), last[1], frame_bytes(&h->frame, so->places[0]->bytes));
-    if (so->kept)
-        device_copy(h, frame_buffer(&h->frame, so->keys[0]), last[0], frame_bytes(&h->frame, so->keys[0]->bytes));
+    for (uint32_t i = 0; i < arrays; i++) { /* the buffer of a result is replaced, so it does not tell its length */
+        Dim length = dim_mul(h->plan->cx->types, so->rows, so->n), bytes = dtype_bytes(i ? DT_u32 : so->key);
+        V into = frame_buffer(&h->frame, i ? so->places[0] : so->keys[0]);
+        if (i || so->kept)
+            device_copy(h, into, last[i], frame_bytes(&h->frame, dim_mul(h->plan->cx->types, length, bytes)));
+    }
 }
 static void set_slot(Frame *f, Buf *slot, Buf *b) {
     if (b) frame_set_slot(f, slot, frame_buffer(f, b));
