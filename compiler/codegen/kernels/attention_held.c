@@ -66,13 +66,14 @@ V attend_held_max(const Attend *t, V max) {
 typedef struct {
     V per, base;
 } Power;
-/* Scores so large that `base` might overflow are equal or so far apart that any other factor gives the same weights. */
+/* What is rounded in a very large `base` would be the power of two that a weight is too large by. Such scores are equal or so far
+   apart that half of the factor gives the same weights: by a power of two nothing is rounded, nor does `base` overflow. */
 static Power power_of(const Attend *t, V max) {
-    static const double far = 1e30;
+    static const double far = 1 << 27; /* where 8 may be rounded */
     double per = 1.4426950408889634 * (scaled(t) ? t->a->scale : 1);
     Emit *e = t->e;
-    V large = em_cmpf(e, "ogt", em_un(e, "llvm.intr.fabs", max), attend_f32(t, far));
-    V by = em_select(e, large, attend_f32(t, 1), attend_f32(t, per));
+    V large = em_cmpf(e, "ogt", em_un(e, "llvm.intr.fabs", max), attend_f32(t, far / per));
+    V by = em_select(e, large, attend_f32(t, ldexp(1, ilogb(per))), attend_f32(t, per));
     V base = em_select(e, attend_minus_infinity(t, max), attend_f32(t, 0), em_bin(e, "llvm.fmul", max, by));
     return (Power){by, base};
 }
