@@ -10,6 +10,7 @@
 #include "../plan/known.h"
 #include "../plan/sort.h"
 #include "constants.h"
+#include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/Dialect/LLVM.h>
@@ -165,6 +166,7 @@ static void claim(Host *h, Step *s) {
 static void clear_parts(Host *h, Step *s) {
     enum { WORD = 8 };
     Emit *e = h->e;
+    assert(s->parts);
     V words = frame_dim(&h->frame, dim_floordiv(h->plan->cx->types, s->parts->bytes, WORD));
     V args[5] = {h->frame.heap, frame_buffer(&h->frame, s->parts), em_i64(e, 0), em_i64(e, WORD), words};
     em_call(e, "jaxcc_rt_cuda_fill", no_type, 5, args);

@@ -3,6 +3,7 @@
 #include "point.h"
 #include "threads.h"
 #include "wide.h"
+#include <assert.h>
 
 /* Prefixes along the lane loop, which the threads of an item share. In one turn a thread has a few runs of neighbouring
    elements, for wide accesses: neighbouring threads of a warp have neighbouring runs, a thread's runs are as many apart as
@@ -121,6 +122,7 @@ static void with_prefixes(Turn *t, V *carry) {
     const Cum *c = t->c;
     uint32_t run = c->k->x.step->run;
     V all, start[WIDE_VALUES], before[MOST_PREFIXES];
+    assert(run && runs_of(t) <= MOST_PREFIXES);
     for (uint32_t r = 0; r < runs_of(t); r++) before[r] = run_at(t, r)[run - 1];
     threads_prefixes(c->k, runs_of(t), before, cum_nothing(c), combine_threads, t->c, &all);
     if (c->k->x.step->division.waits) cum_before_part(t->c, all, carry);
@@ -134,6 +136,7 @@ static void with_prefixes(Turn *t, V *carry) {
 }
 static void add_up(Turn *t, V *carry) {
     uint32_t run = t->c->k->x.step->run;
+    assert(run);
     V all = run_at(t, 0)[run - 1];
     for (uint32_t r = 1; r < runs_of(t); r++) all = cum_combine(t->c, all, run_at(t, r)[run - 1]);
     cum_take(t->c, carry, all);

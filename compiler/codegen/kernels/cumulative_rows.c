@@ -3,6 +3,7 @@
 #include "point.h"
 #include "threads.h"
 #include "wide.h"
+#include <assert.h>
 
 /* Prefixes along another axis than the lanes, on a device: a thread has a few neighbouring rows for wide accesses and reads
    several elements of each ahead. It does all elements of a part of them or, where a block waits for the parts before its own, a
@@ -151,6 +152,7 @@ void cum_along_chunks(Cum *c, V lo) {
     Ahead a = {.c = c, .n = n, .of = n * rows};
     V base[PREFIX_ROWS], first = em_add(e, lo, em_mul(e, chunk_number(k), em_i64(e, n)));
     a.first = atom_loop(k->x.ix, extent);
+    assert(a.of <= sizeof a.x / sizeof *a.x);
     kernel_enter(k);
     V exists = bind_rows(k);
     kernel_bind(k, a.first, first);
