@@ -78,10 +78,12 @@ static Power power_of(const Attend *t, V max) {
     return (Power){by, base};
 }
 static V power(const Attend *t, V x) { return threads_intrinsic(t->e, "llvm.nvvm.ex2.approx.ftz", t->e->f32, 1, &x); }
-/* By what weights relative to `old` are multiplied to be relative to `new`. */
+/* By what weights relative to `old` are multiplied to be relative to `new`, whose factor both have. */
 static V factor(const Attend *t, V old, V new) {
-    V by = power(t, em_bin(t->e, "llvm.fsub", power_of(t, old).base, power_of(t, new).base));
-    return em_select(t->e, attend_minus_infinity(t, old), attend_f32(t, 1), by);
+    Emit *e = t->e;
+    Power to = power_of(t, new);
+    V by = power(t, em_bin(e, "llvm.fsub", em_bin(e, "llvm.fmul", old, to.per), to.base));
+    return em_select(e, attend_minus_infinity(t, old), attend_f32(t, 1), by);
 }
 /* The column of sum i of the first product. */
 static V column_of(const Attend *t, uint32_t i) {
