@@ -22,13 +22,12 @@ typedef struct Tile {
     V part[MOST_CROSSED];        /* … and those before it that are of one cell with it */
 } Tile;
 
-static V plus(Kernel *k, V a, V b) { return em_bin(k->e, "llvm.add", a, b); }
-static V times(Kernel *k, V a, uint32_t n) { return em_bin(k->e, "llvm.mul", a, em_i64(k->e, n)); }
+static V times(Kernel *k, V a, uint32_t n) { return em_mul(k->e, a, em_i64(k->e, n)); }
 static V over(Kernel *k, V a, uint32_t n) { return em_bin(k->e, "llvm.udiv", a, em_i64(k->e, n)); }
 static V modulo(Kernel *k, V a, uint32_t n) { return em_bin(k->e, "llvm.urem", a, em_i64(k->e, n)); }
 /* The number of the thread's access `i` of those of the block. */
 static V number_of(Kernel *k, uint32_t i) {
-    return plus(k, thread_number(k), em_i64(k->e, (int64_t)i * k->block.threads));
+    return em_add(k->e, thread_number(k), em_i64(k->e, (int64_t)i * k->block.threads));
 }
 static Dim length(const Kernel *k, Atom loop) { return loop_extent(k->x.ix, loop); }
 
@@ -36,7 +35,7 @@ static Dim length(const Kernel *k, Atom loop) { return loop_extent(k->x.ix, loop
 static uint32_t cell_bytes(const Tile *t) { return t->c->bytes * crossed_together(t->c); }
 static MlirType element_bits(Kernel *k, const Tile *t) { return mlirIntegerTypeGet(k->e->mlir, t->bits); }
 static V cell_at(Kernel *k, const Tile *t, uint32_t m, V at, uint32_t more) {
-    return em_gep(k->e, t->memory[m], plus(k, at, em_i64(k->e, more)), t->cell);
+    return em_gep(k->e, t->memory[m], em_add(k->e, at, em_i64(k->e, more)), t->cell);
 }
 /* Lane l of a cell. */
 static V out_of_cell(Kernel *k, const Tile *t, V cell, uint32_t l) {
@@ -66,10 +65,10 @@ static Access access_of(Kernel *k, const Tile *t, uint32_t number) {
 }
 /* Their numbers along the loops. */
 static V read_of(Kernel *k, const Tile *t, const Access *a) {
-    return plus(k, over(k, t->across, crossed_read(t->c)), a->read);
+    return em_add(k->e, over(k, t->across, crossed_read(t->c)), a->read);
 }
 static V word_of(Kernel *k, const Tile *t, const Access *a) {
-    return plus(k, over(k, t->lane, crossed_together(t->c)), a->word);
+    return em_add(k->e, over(k, t->lane, crossed_together(t->c)), a->word);
 }
 /* Where the elements of lane l lie of the access whose numbers are bound. */
 static V place_of(Kernel *k, const Tile *t, const CrossedPlace *p, uint32_t l) {
@@ -81,7 +80,7 @@ static V place_of(Kernel *k, const Tile *t, const CrossedPlace *p, uint32_t l) {
     return em_gep(k->e, kernel_buffer(k, p->buf), index, em_memory_type(k->e, p->d));
 }
 static V first_cell(Kernel *k, const Tile *t, const Access *a) {
-    return plus(k, times(k, a->read, crossed_read(t->c) * t->apart), a->word);
+    return em_add(k->e, times(k, a->read, crossed_read(t->c) * t->apart), a->word);
 }
 
 /* ---- reads into shared memory */
@@ -133,7 +132,7 @@ static bool is_place(Kernel *k, const CrossedPlace *p, const Buf *b, Dtype d, Ix
     return ix_substitute(x, p->address, k->lane, lane) == crossed_address(x, s, address);
 }
 static V cell_in_run(Kernel *k, const Tile *t, uint32_t m, uint32_t j) {
-    return cell_at(k, t, m, plus(k, times(k, t->row, t->apart), t->first), j / crossed_together(t->c));
+    return cell_at(k, t, m, em_add(k->e, times(k, t->row, t->apart), t->first), j / crossed_together(t->c));
 }
 bool crossed_load(Kernel *k, const Buf *b, Dtype d, Ix address, Reg *r) {
     const Tile *t = k->crossed;
@@ -168,7 +167,7 @@ static V is_inside(Kernel *k, V at, Dim n, uint32_t at_once) {
 }
 /* A scope of its own, which is entered if both are true. */
 static If enter_if(Kernel *k, V a, V b) {
-    V is = !a.ptr ? b : !b.ptr ? a : em_bin(k->e, "llvm.and", a, b);
+    V is = !a.ptr ? b : !b.ptr ? a : em_both(k->e, a, b);
     if (is.ptr) return kernel_if(k, is);
     kernel_enter(k);
     return (If){0};
@@ -185,7 +184,7 @@ static void run_of(Kernel *k, Tile *t, uint32_t number) {
     uint32_t runs = c->lane_side / s->run, least = k->least;
     V i = number_of(k, number), run = modulo(k, i, runs);
     t->row = over(k, i, runs), t->first = times(k, run, s->run / crossed_together(c));
-    V across = plus(k, t->across, t->row), at = plus(k, over(k, t->lane, s->run), run);
+    V across = em_add(k->e, t->across, t->row), at = em_add(k->e, over(k, t->lane, s->run), run);
     V a = is_inside(k, across, length(k, c->across), c->across_side), b = is_inside(k, at, length(k, s->runs), runs);
     If f = enter_if(k, a, b);
     k->least = k->x.depth;
