@@ -1,5 +1,5 @@
-/* Included by sort.c for each width of keys: the first k of a long row. R, KEY, LOW, SORT: a record, its key, the key's
-   lowest bit, a function that sorts records by all of their bits; N(f): the name of a function for them.
+/* Included by sort.c for each width of keys: the first k of a long row. R, KEY, SIGNED, LOW, SORT: a record, its key, a signed
+   integer of the key's width, the key's lowest bit, a function that sorts records by all of their bits; N(f): the name of a function for them.
 
    An element that comes before the current k-th is a candidate. For small k the best are kept sorted, each candidate
    being inserted in its place; for larger k candidates are collected until the room is full, then cut to k. */
@@ -96,8 +96,44 @@ static void N(select)(const char *x, int64_t n, Kind kind, bool largest, int64_t
     }
     for (int64_t i = 0; i < k; i++) at[i] = (uint32_t)sorted[i];
 }
+/* The positions of the first k of a short row, each the least of those left; `scratch`: room for SHORT keys. Keys that were
+   found become the largest there is: what is left are those that are so anyway, in their order, once that is the least. */
+static void N(minima)(const char *x, int64_t n, Kind kind, bool largest, int64_t k, void *scratch, uint32_t *at) {
+    typedef SIGNED Keys __attribute__((vector_size(VECTOR)));
+    enum { LANES = VECTOR / sizeof(KEY) };
+    const KEY sign = (KEY)1 << (8 * sizeof(KEY) - 1);
+    int64_t vectors = (n + LANES - 1) / LANES, found = 0;
+    SIGNED *key = scratch;
+    width[kind.bytes].keys(key, x, n, kind.order, largest);
+    for (int64_t i = n; i < vectors * LANES; i++) key[i] = -1;
+    for (int64_t i = 0; i < vectors * LANES; i++) key[i] ^= (SIGNED)sign;
+    for (; found < k; found++) {
+        Keys least, at_least = {0}, v;
+        memcpy(&least, key, sizeof least);
+        for (int64_t i = 1; i < vectors; i++) {
+            memcpy(&v, key + i * LANES, sizeof v);
+            Keys less = v < least;
+            least = (v & less) | (least & ~less);
+            at_least = (((Keys){0} + (SIGNED)i) & less) | (at_least & ~less);
+        }
+        R first = (R) ~(R)0;
+        for (int j = 0; j < LANES; j++) {
+            R r = (R)((KEY)least[j] ^ sign) << LOW | (R)(at_least[j] * LANES + j);
+            first = r < first ? r : first;
+        }
+        if ((KEY)(first >> LOW) == (KEY) ~(KEY)0) break;
+        at[found] = (uint32_t)first;
+        key[(uint32_t)first] = (SIGNED)(sign - 1);
+    }
+    for (uint32_t i = 0; found < k; i++) {
+        bool taken = false;
+        for (int64_t j = 0; j < found; j++) taken |= at[j] == i;
+        if (!taken) at[found++] = i;
+    }
+}
 #undef R
 #undef KEY
+#undef SIGNED
 #undef LOW
 #undef SORT
 #undef N

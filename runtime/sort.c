@@ -17,7 +17,7 @@ jaxcc_rt_function jaxcc_rt_sort_narrow, jaxcc_rt_top_k_narrow, jaxcc_rt_sort_avx
 #endif
 
 #define ALWAYS static inline __attribute__((always_inline))
-enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, MOST_DIGITS = 8, STRIDE = 16, CHUNK = 32, FEW = 32 };
+enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, MOST_DIGITS = 8, STRIDE = 16, CHUNK = 32, FEW = 32, MINIMA = 5 };
 typedef unsigned __int128 uint128_t;
 
 /* A pass over one digit: moves records from `from` to `to`. */
@@ -239,7 +239,8 @@ void NAME(jaxcc_rt_sort)(jaxcc_rt_heap *call, void *const *arrays, const int64_t
     each_group(call, "sort", &s, sizes);
 }
 
-/* ---- the first k of the order, each with its position */
+/* ---- the first k of the order, each with its position. A minimum of a short row takes 21 ns and 0.25 for each element,
+   sorting rows of 16 elements 90 ns, of 32 207, of 64 490, of 128 1200. */
 /* Short rows, and many elements of long ones: by sorting. */
 static void first_by_sorting(const Rows *s, const char *x, int64_t rows, char *scratch, uint32_t *at) {
     int64_t n = s->n, round = (rows * n + 3) / 4 * 4;
@@ -247,15 +248,17 @@ static void first_by_sorting(const Rows *s, const char *x, int64_t rows, char *s
     positions_by(s, x, s->kind[0], rows, NULL, all, all + round);
     for (int64_t r = 0; r < rows; r++) memcpy(at + r * s->k, all + r * n, (size_t)s->k * sizeof *at);
 }
-/* Few elements of long rows. */
+/* Few elements: of long rows, and very few of short ones. */
 #define R uint64_t
 #define KEY uint32_t
+#define SIGNED int32_t
 #define LOW 32
 #define SORT by_merging_at_64
 #define N(f) f##_32
 #include "select.h"
 #define R uint128_t
 #define KEY uint64_t
+#define SIGNED int64_t
 #define LOW 64
 #define SORT by_merging_at_128
 #define N(f) f##_64
@@ -266,7 +269,11 @@ static void top_k_group(const Rows *s, int64_t first, int64_t rows, char *scratc
     const char *x = s->in[0] + first * n * bytes;
     char *y = s->out[0] + first * k * bytes;
     uint32_t *at = (uint32_t *)s->out[1] + first * k;
-    if (n <= SHORT || 4 * k > n)
+    if (n <= SHORT && MINIMA * k <= n)
+        for (int64_t r = 0; r < rows; r++)
+            (key_bytes(kind) == 4 ? minima_32 : minima_64)(x + r * n * bytes, n, kind, s->largest, k, scratch,
+                                                           at + r * k);
+    else if (n <= SHORT || 4 * k > n)
         first_by_sorting(s, x, rows, scratch, at);
     else
         (key_bytes(kind) == 4 ? select_32 : select_64)(x, n, kind, s->largest, k, scratch, at);
