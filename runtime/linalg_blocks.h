@@ -172,14 +172,40 @@ static OUTLINED void N(subtract)(const N(Product) * p, bool upper, Room room) {
         N(subtract_pieces)(&s, 0, N(pieces)(&s), room.at);
 }
 
+/* to[c·ldto + i] = from[i·ld + c] for i < m, c < n. */
+static void N(transpose)(T *to, int64_t ldto, const T *from, int64_t ld, int64_t m, int64_t n) {
+    int64_t i = 0;
+#if KIND == 0
+    enum { SIDE = 4 };
+    typedef R Four __attribute__((vector_size(SIDE * sizeof(R)), aligned(sizeof(R)), may_alias));
+    typedef int32_t Places __attribute__((vector_size(SIDE * sizeof(R))));
+    const Places low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, last = {2, 3, 6, 7};
+    for (; i + SIDE <= m; i += SIDE) {
+        int64_t c = 0;
+        for (; c + SIDE <= n; c += SIDE) {
+            const T *x = from + i * ld + c;
+            T *y = to + c * ldto + i;
+            Four a = *(const Four *)x, b = *(const Four *)(x + ld), d = *(const Four *)(x + 2 * ld);
+            Four e = *(const Four *)(x + 3 * ld);
+            Four p = __builtin_shuffle(a, b, low), q = __builtin_shuffle(a, b, high);
+            Four r = __builtin_shuffle(d, e, low), s = __builtin_shuffle(d, e, high);
+            *(Four *)y = __builtin_shuffle(p, r, first), *(Four *)(y + ldto) = __builtin_shuffle(p, r, last);
+            *(Four *)(y + 2 * ldto) = __builtin_shuffle(q, s, first);
+            *(Four *)(y + 3 * ldto) = __builtin_shuffle(q, s, last);
+        }
+        for (; c < n; c++)
+            for (int64_t k = i; k < i + SIDE; k++) to[c * ldto + k] = from[k * ld + c];
+    }
+#endif
+    for (; i < m; i++)
+        for (int64_t c = 0; c < n; c++) to[c * ldto + i] = from[i * ld + c];
+}
 /* The m × n panel `a` as columns of m numbers one after the other, and back. */
 static void N(to_columns)(T *columns, const T *a, int64_t lda, int64_t m, int64_t n) {
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t c = 0; c < n; c++) columns[c * m + i] = a[i * lda + c];
+    N(transpose)(columns, m, a, lda, m, n);
 }
 static void N(from_columns)(T *a, int64_t lda, const T *columns, int64_t m, int64_t n) {
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t c = 0; c < n; c++) a[i * lda + c] = columns[c * m + i];
+    N(transpose)(a, lda, columns, m, n, m);
 }
 
 /* ---- triangular solves */
@@ -492,12 +518,104 @@ static N(Reflectors) N(reflectors)(Room room, int64_t m, int64_t n, int64_t coun
     T *t = room.at, *v = t + REFLECTORS * REFLECTORS, *w = v + REFLECTORS * m;
     return (N(Reflectors)){v, t, w, {w + REFLECTORS * n, room.failed}, m, count};
 }
+/* Of columns y, `apart` numbers apart, with a column x, which is read once for four of them, or two: */
+#if KIND < 2
+/* Σ x y of n numbers. */
+static inline __attribute__((always_inline)) void N(some_dots)(const T *x, const T *y, int64_t apart, int64_t n,
+                                                               int count, T *sums) {
+    enum { MOST = 4, SUMS = 2 };
+    N(vec) sum[MOST][SUMS] = {0};
+    int64_t k = 0;
+    for (; k + SUMS * N(LANES_OF) <= n; k += SUMS * N(LANES_OF))
+        for (int s = 0; s < SUMS; s++)
+            for (int c = 0; c < count; c++) {
+                int64_t at = k + s * N(LANES_OF);
+                sum[c][s] += *(const N(vec) *)(x + at) * *(const N(vec) *)(y + c * apart + at);
+            }
+    for (int c = 0; c < count; c++) {
+        sum[c][0] += sum[c][1], sums[c] = 0;
+        for (int l = 0; l < N(LANES_OF); l++) sums[c] += sum[c][0][l];
+        for (int64_t e = k; e < n; e++) sums[c] += x[e] * y[c * apart + e];
+    }
+}
+/* y -= x w of n numbers. */
+static inline __attribute__((always_inline)) void N(some_multiples)(const T *x, T *y, int64_t apart, int64_t n,
+                                                                    int count, const T *w) {
+    int64_t k = 0;
+    for (; k + N(LANES_OF) <= n; k += N(LANES_OF))
+        for (int c = 0; c < count; c++) *(N(vec) *)(y + c * apart + k) -= *(const N(vec) *)(x + k) * w[c];
+    for (; k < n; k++)
+        for (int c = 0; c < count; c++) y[c * apart + k] -= x[k] * w[c];
+}
+#endif
+/* Σ conj(x) y of n numbers. */
+static void N(dots)(const T *x, const T *y, int64_t apart, int64_t n, int64_t count, T *sums) {
+    int64_t c = 0;
+#if KIND < 2
+    for (; c + 4 <= count; c += 4) N(some_dots)(x, y + c * apart, apart, n, 4, sums + c);
+    for (; c + 2 <= count; c += 2) N(some_dots)(x, y + c * apart, apart, n, 2, sums + c);
+#endif
+    for (; c < count; c++) sums[c] = N(dot)(x, y + c * apart, n, KIND > 1);
+}
+/* y -= x w of n numbers. */
+static void N(subtract_multiples)(const T *x, T *y, int64_t apart, int64_t n, int64_t count, const T *w) {
+    int64_t c = 0;
+#if KIND < 2
+    for (; c + 4 <= count; c += 4) N(some_multiples)(x, y + c * apart, apart, n, 4, w + c);
+    for (; c + 2 <= count; c += 2) N(some_multiples)(x, y + c * apart, apart, n, 2, w + c);
+#endif
+    for (; c < count; c++)
+        for (int64_t k = 0; k < n; k++) y[c * apart + k] -= x[k] * w[c];
+}
+/* The largest size of n numbers, or 0; NaN are passed over. */
+static R N(largest_size)(const R *x, int64_t n) {
+    R most = 0;
+    int64_t k = 0;
+    N(vec) all = {0};
+    for (; k + N(LANES_OF) <= n; k += N(LANES_OF)) {
+        N(vec) v = *(const N(vec) *)(x + k);
+        typedef __typeof__(v < v) Bits;
+        Bits size = (Bits)v & ~(Bits)(-(N(vec)){0}), more = (N(vec))size > all;
+        all = (N(vec))((size & more) | ((Bits)all & ~more));
+    }
+    for (int l = 0; l < N(LANES_OF); l++) most = all[l] > most ? all[l] : most;
+    for (; k < n; k++) most = FABS(x[k]) > most ? FABS(x[k]) : most;
+    return most;
+}
+/* Σ (x by)² of n numbers. */
+static ACC_R N(squares)(const R *x, int64_t n, R by) {
+    enum { LANES_AT_ONCE = WIDE / sizeof(ACC_R), SUMS = 4 };
+    typedef ACC_R Sums __attribute__((vector_size(WIDE)));
+    typedef R Some __attribute__((vector_size(LANES_AT_ONCE * sizeof(R)), aligned(sizeof(R)), may_alias));
+    Sums all[SUMS] = {0};
+    ACC_R sum = 0;
+    int64_t k = 0;
+    for (; k + SUMS * LANES_AT_ONCE <= n; k += SUMS * LANES_AT_ONCE)
+        for (int i = 0; i < SUMS; i++) {
+            Sums v = __builtin_convertvector(*(const Some *)(x + k + i * LANES_AT_ONCE) * by, Sums);
+            all[i] += v * v;
+        }
+    all[0] += all[1] + all[2] + all[3];
+    for (int l = 0; l < LANES_AT_ONCE; l++) sum += all[0][l];
+    for (; k < n; k++) sum += (ACC_R)(x[k] * by) * (x[k] * by);
+    return sum;
+}
+/* As N(reflector) for a column of n numbers one after the other. */
+static void N(reflector_of)(T *x, int64_t n, T *tau, T *turned) {
+    R by, most = N(largest_size)((const R *)(x + 1), (n - 1) * N(PARTS));
+    T scale;
+    PLAIN(safely)(x, &most, &by);
+    ACC_R sum = N(squares)((const R *)x, n * N(PARTS), by);
+    PLAIN(reflect_to)(x, &most, &sum, &by, tau, turned, &scale);
+    for (int64_t i = 1; i < n; i++) x[i] = x[i] * by * scale;
+}
 /* T from V and the factors, of which count are not 0. */
 static void N(join_reflectors)(const N(Reflectors) * h, const T *taus) {
     for (int64_t j = 0; j < h->count; j++) {
         const T *x = h->v + j * h->m;
         T sums[REFLECTORS], *column = h->t + j;
-        for (int64_t i = 0; i < j; i++) sums[i] = N(dot)(h->v + i * h->m + j, x + j, h->m - j, KIND > 1);
+        N(dots)(x + j, h->v + j, h->m, h->m - j, j, sums);
+        for (int64_t i = 0; i < j; i++) sums[i] = CONJ(sums[i]);
         for (int64_t i = 0; i < j; i++) {
             T sum = 0;
             for (int64_t k = i; k < j; k++) sum += h->t[i * REFLECTORS + k] * sums[k];
@@ -506,13 +624,15 @@ static void N(join_reflectors)(const N(Reflectors) * h, const T *taus) {
         column[j * REFLECTORS] = taus[j];
     }
 }
-/* C (m × n) becomes (I - V op(T) Vᴴ) C, op(T) = Tᴴ if `turned`. */
-static void N(apply_reflectors)(const N(Reflectors) * h, bool turned, T *c, int64_t ldc, int64_t n) {
+/* C (m × n) becomes (I - V op(T) Vᴴ) C, op(T) = Tᴴ if `turned`; its first columns, `ones` ≤ count of them, are those of I. */
+static void N(apply_reflectors)(const N(Reflectors) * h, bool turned, T *c, int64_t ldc, int64_t n, int64_t ones) {
     if (n <= 0) return;
     int64_t count = h->count;
     memset(h->w, 0, sizeof(T) * (size_t)(count * n));
-    N(Product) p = {h->w, n, {h->v, h->m, 1, KIND > 1}, c, ldc, count, n, h->m};
-    N(subtract)(&p, false, h->room);               /* -Vᴴ C */
+    N(Product) p = {h->w + ones, n, {h->v, h->m, 1, KIND > 1}, c + ones, ldc, count, n - ones, h->m};
+    N(subtract)(&p, false, h->room); /* -Vᴴ C */
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t e = 0; e < ones; e++) h->w[i * n + e] = -CONJ(h->v[i * h->m + e]);
     for (int64_t step = 0; step < count; step++) { /* W = -op(T) W, rows of T in the order that reads old rows of W */
         int64_t i = turned ? count - 1 - step : step, from = turned ? 0 : i + 1, to = turned ? i : count;
         T *x = h->w + i * n, f = h->t[i * (REFLECTORS + 1)];
@@ -526,6 +646,11 @@ static void N(apply_reflectors)(const N(Reflectors) * h, bool turned, T *c, int6
     }
     N(subtract)(&(N(Product)){c, ldc, {h->v, 1, h->m, false}, h->w, n, h->m, n, count}, false, h->room);
 }
+/* V's ones and zeros. */
+static void N(unit_lower)(const N(Reflectors) * h) {
+    for (int64_t c = 0; c < h->count; c++)
+        for (int64_t i = 0; i <= c; i++) h->v[c * h->m + i] = i == c;
+}
 /* As N(geqrf) for one matrix. */
 static void N(qr_blocks)(T *a, int64_t m, int64_t n, T *taus, Room room) {
     int64_t k = jaxcc_rt_least(m, n);
@@ -534,20 +659,19 @@ static void N(qr_blocks)(T *a, int64_t m, int64_t n, T *taus, Room room) {
         const N(Reflectors) h = N(reflectors)(room, m - j0, n, jaxcc_rt_least(k - j0, REFLECTORS));
         N(to_columns)(h.v, corner, n, h.m, h.count);
         for (int64_t j = 0; j < h.count; j++) {
-            T *x = h.v + j * h.m, turned, beta;
-            PLAIN(reflector)(x, 1, j, 0, h.m, &taus[j0 + j], &turned);
-            beta = x[j], x[j] = 1;
-            for (int64_t c = j + 1; c < h.count; c++) {
-                T *y = h.v + c * h.m, w = N(dot)(x + j, y + j, h.m - j, KIND > 1) * turned;
-                for (int64_t i = j; i < h.m; i++) y[i] -= x[i] * w;
-            }
-            x[j] = beta;
+            T *x = h.v + j * (h.m + 1), turned, beta, w[REFLECTORS];
+            int64_t rows = h.m - j, later = h.count - 1 - j;
+            N(reflector_of)(x, rows, &taus[j0 + j], &turned);
+            beta = *x, *x = 1;
+            N(dots)(x, x + h.m, h.m, rows, later, w);
+            for (int64_t c = 0; c < later; c++) w[c] *= turned;
+            N(subtract_multiples)(x, x + h.m, h.m, rows, later, w);
+            *x = beta;
         }
         N(from_columns)(corner, n, h.v, h.m, h.count);
-        for (int64_t c = 0; c < h.count; c++)
-            for (int64_t i = 0; i <= c; i++) h.v[c * h.m + i] = i == c;
+        N(unit_lower)(&h);
         N(join_reflectors)(&h, taus + j0);
-        N(apply_reflectors)(&h, true, corner + h.count, n, n - j0 - h.count);
+        N(apply_reflectors)(&h, true, corner + h.count, n, n - j0 - h.count, 0);
     }
 }
 /* As N(orgqr) for one matrix. */
@@ -557,15 +681,17 @@ static void N(q_blocks)(T *a, int64_t m, int64_t n, int64_t k, const T *taus, Ro
     for (int64_t j0 = (k - 1) / REFLECTORS * REFLECTORS; k > 0 && j0 >= 0; j0 -= REFLECTORS) {
         T *corner = a + j0 * (n + 1);
         const N(Reflectors) h = N(reflectors)(room, m - j0, n, jaxcc_rt_least(k - j0, REFLECTORS));
-        for (int64_t i = 0; i < h.m; i++)
-            for (int64_t c = 0; c < h.count; c++) {
-                h.v[c * h.m + i] = i > c ? corner[i * n + c] : (T)(i == c);
-                corner[i * n + c] = i == c;
-            }
+        N(to_columns)(h.v, corner, n, h.m, h.count);
+        N(unit_lower)(&h);
+        if (h.count == n) memset(corner, 0, sizeof(T) * (size_t)(h.m * n));
+        for (int64_t i = 0; i < h.m; i++) {
+            if (h.count < n) memset(corner + i * n, 0, sizeof(T) * (size_t)h.count);
+            if (i < h.count) corner[i * (n + 1)] = 1;
+        }
         for (int64_t i = 0; i < j0; i++)
             for (int64_t c = 0; c < h.count; c++) a[i * n + j0 + c] = 0;
         N(join_reflectors)(&h, taus + j0);
-        N(apply_reflectors)(&h, false, corner, n, n - j0);
+        N(apply_reflectors)(&h, false, corner, n, n - j0, h.count);
     }
 }
 #pragma GCC pop_options

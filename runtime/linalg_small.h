@@ -85,38 +85,49 @@ static void N(reflect)(const T *a, int64_t lda, int64_t j, const T *tau, T *c, i
         for (int64_t i = j + 1; i < m; i++) LANES_L AT(c, i, k, ld)[l] -= AT(a, i, j, lda)[l] * w[l];
     }
 }
+/* One matrix may have any number of rows: its sums are in double precision. */
+#if W == 1
+typedef ACC_R N(Sum);
+#else
+typedef R N(Sum);
+#endif
+/* A power of two for a column with the element alpha, the others at most `most`: its squares neither overflow nor vanish. */
+static void N(safely)(const T *alpha, R *most, R *by) {
+    LANES_L {
+        R v = SIZE1(alpha[l]);
+        bool none = most[l] == 0 && IM(alpha[l]) == 0;
+        most[l] = none ? 0 : v > most[l] ? v : most[l];
+        by[l] = most[l] > FAR ? 1 / SHIFT : most[l] < 1 / FAR ? SHIFT : 1;
+    }
+}
+/* The reflector for a column, given the sum of its squares after multiplication by `by`: the norm in the place of alpha,
+   tau and its conjugate, and by what the other elements are to be multiplied after `by`. */
+static void N(reflect_to)(T *alpha, const R *most, const N(Sum) * sum, R *by, T *tau, T *turned, T *scale) {
+    LANES_L {
+        bool none = most[l] == 0 && !__builtin_isnan(sum[l]); /* not where NaN are below */
+        T first = alpha[l] * by[l];
+        R norm = SQRT((R)sum[l]), beta = RE(first) < 0 || (RE(first) == 0 && SIGNBIT(RE(first))) ? norm : -norm;
+        tau[l] = none ? (T)0 : (beta - first) / (none ? 1 : beta);
+        turned[l] = CONJ(tau[l]);
+        scale[l] = none ? (T)1 : DIV((T)1, none ? (T)1 : first - beta);
+        by[l] = none ? 1 : by[l];
+        if (!none) alpha[l] = beta / by[l];
+    }
+}
 /* The reflector I - tau·v·vᴴ whose conjugate zeroes column j of A (ld) below row i0, rows up to m - 1: v in the place
    of the zeros, the norm with its sign at i0; tau[l] and its conjugate `turned`. */
 static void N(reflector)(T *a, int64_t ld, int64_t i0, int64_t j, int64_t m, T *tau, T *turned) {
-#if W == 1 /* one matrix may have any number of rows: its sums are in double precision */
-    ACC_R sum[W];
-#else
-    R sum[W];
-#endif
+    N(Sum) sum[W];
     R most[W], by[W];
-    T scale[W];
+    T scale[W], *alpha = AT(a, i0, j, ld);
     LANES_L most[l] = 0, sum[l] = 0;
     for (int64_t i = i0 + 1; i < m; i++) LANES_L {
             R v = SIZE1(AT(a, i, j, ld)[l]);
             most[l] = v > most[l] ? v : most[l];
         }
-    LANES_L { /* a power of two, so that squares neither overflow nor vanish */
-        R v = SIZE1(AT(a, i0, j, ld)[l]);
-        bool none = most[l] == 0 && IM(AT(a, i0, j, ld)[l]) == 0;
-        most[l] = none ? 0 : v > most[l] ? v : most[l];
-        by[l] = most[l] > FAR ? 1 / SHIFT : most[l] < 1 / FAR ? SHIFT : 1;
-    }
+    N(safely)(alpha, most, by);
     for (int64_t i = i0; i < m; i++) LANES_L sum[l] += NORM2(AT(a, i, j, ld)[l] * by[l]);
-    LANES_L {
-        bool none = most[l] == 0 && !__builtin_isnan(sum[l]); /* not where NaN are below */
-        T alpha = AT(a, i0, j, ld)[l] * by[l];
-        R norm = SQRT((R)sum[l]), beta = RE(alpha) < 0 || (RE(alpha) == 0 && SIGNBIT(RE(alpha))) ? norm : -norm;
-        tau[l] = none ? (T)0 : (beta - alpha) / (none ? 1 : beta);
-        turned[l] = CONJ(tau[l]);
-        scale[l] = none ? (T)1 : DIV((T)1, none ? (T)1 : alpha - beta);
-        by[l] = none ? 1 : by[l];
-        if (!none) AT(a, i0, j, ld)[l] = beta / by[l];
-    }
+    N(reflect_to)(alpha, most, sum, by, tau, turned, scale);
     for (int64_t i = i0 + 1; i < m; i++) LANES_L AT(a, i, j, ld)[l] = AT(a, i, j, ld)[l] * by[l] * scale[l];
 }
 /* A = Q R in the place of A (m × n): R above, the reflectors below the diagonal; tau[j·W + l]: their factors. */
