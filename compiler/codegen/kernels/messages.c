@@ -41,7 +41,7 @@ static V decode(Emit *e, MlirType t, const V *words) {
 }
 void message_leave(Kernel *k, V place, uint32_t n, const V *values) {
     Emit *e = k->e;
-    V words[VALUE_WORDS];
+    V words[VALUE_WORDS] = {{NULL}};
     for (uint32_t i = 0, at = 0; i < n; i++) {
         encode(e, values[i], words);
         for (uint32_t w = 0; w < words_in(e, mlirValueGetType(values[i])); w++)
