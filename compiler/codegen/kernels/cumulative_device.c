@@ -36,6 +36,7 @@ static V part_word(const Cum *c, V item, uint32_t row, uint32_t value) {
     Kernel *k = c->k;
     Emit *e = k->e;
     uint32_t bytes = 8 * cum_part_values(c), within = row * bytes + 8 * value;
+    assert(bytes <= PREFIX_PART);
     V at = em_add(e, em_mul(e, item, em_i64(e, cum_rows(c) * bytes)), em_i64(e, within));
     return em_gep(e, kernel_buffer(k, k->x.step->parts), at, e->i8);
 }
