@@ -175,7 +175,7 @@ static void sort_words(const Tile *t, V *x) {
 /* Where its element is: what a warp writes at once, and what it reads, is in different banks. */
 static V spread(const Tile *t, V at) {
     Emit *e = t->o.e;
-    V other = em_both(e, em_bin(e, "llvm.lshr", at, sort_i32(&t->o, 5)), sort_i32(&t->o, BANKS - 1));
+    V other = em_both(e, em_bin(e, "llvm.udiv", at, sort_i32(&t->o, BANKS)), sort_i32(&t->o, BANKS - 1));
     return em_bin(e, "llvm.xor", at, other);
 }
 static void leave_words(const Tile *t, const V *x) {
