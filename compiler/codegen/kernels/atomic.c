@@ -7,7 +7,7 @@
 
 /* Nothing is ordered by these operations but themselves (LLVM's monotonic); all threads of the GPU see them. */
 
-enum { MONOTONIC = 2, MOST_ATTRS = 4, WORD_BYTES = 4 };
+enum { MONOTONIC = 2, ADD = 1, MOST_ATTRS = 4, WORD_BYTES = 4 };
 static MlirAttribute number(Emit *e, int64_t n) { return mlirIntegerAttrGet(e->i64, n); }
 static MlirAttribute scope(Emit *e) { return mlirStringAttrGet(e->mlir, mlirStringRefCreateFromCString("device")); }
 
@@ -15,20 +15,23 @@ static MlirAttribute scope(Emit *e) { return mlirStringAttrGet(e->mlir, mlirStri
 static const struct {
     Prim how;
     int64_t with_sign, without;
-} operations[] = {{P_add, 1, 1}, {P_sub, 2, 2}, {P_max, 7, 9}, {P_min, 8, 10}};
+} operations[] = {{P_add, ADD, ADD}, {P_sub, 2, 2}, {P_max, 7, 9}, {P_min, 8, 10}};
 
+/* What was in memory. */
+static V operate(Emit *e, int64_t which, V place, V x) {
+    MlirType t = mlirValueGetType(x);
+    Attr a[MOST_ATTRS] = {{"bin_op", number(e, which)},
+                          {"ordering", number(e, MONOTONIC)},
+                          {"syncscope", scope(e)},
+                          {"alignment", number(e, mlirIntegerTypeGetWidth(t) / 8)}};
+    return em_1(e, "llvm.atomicrmw", t, 2, (V[]){place, x}, MOST_ATTRS, a);
+}
 static bool by_operation(Kernel *k, Prim how, Dtype d, V place, V x) {
-    Emit *e = k->e;
     uint32_t n = sizeof operations / sizeof *operations, i = 0;
     bool whole = dtype_info[d].kind == DK_SINT || dtype_info[d].kind == DK_UINT;
     while (i < n && operations[i].how != how) i++;
     if (!whole || dtype_bytes(d) < WORD_BYTES || i == n) return false;
-    int64_t which = point_is_signed(d) ? operations[i].with_sign : operations[i].without;
-    Attr a[MOST_ATTRS] = {{"bin_op", number(e, which)},
-                          {"ordering", number(e, MONOTONIC)},
-                          {"syncscope", scope(e)},
-                          {"alignment", number(e, dtype_bytes(d))}};
-    em_1(e, "llvm.atomicrmw", mlirValueGetType(x), 2, (V[]){place, x}, MOST_ATTRS, a);
+    operate(k->e, point_is_signed(d) ? operations[i].with_sign : operations[i].without, place, x);
     return true;
 }
 /* The word with an element: a smaller one is a part of it, from bit `shift` on. */
@@ -109,13 +112,7 @@ static void by_exchanges(Kernel *k, Prim how, Dtype d, V place, V x) {
 void atomic_combine(Kernel *k, Prim how, Dtype d, V place, V x) {
     if (!by_operation(k, how, d, place, x)) by_exchanges(k, how, d, place, x);
 }
-V atomic_count(Emit *e, V place) {
-    Attr a[MOST_ATTRS] = {{"bin_op", number(e, operations[0].with_sign)},
-                          {"ordering", number(e, MONOTONIC)},
-                          {"syncscope", scope(e)},
-                          {"alignment", number(e, WORD_BYTES)}};
-    return em_1(e, "llvm.atomicrmw", e->i32, 2, (V[]){place, em_int(e, e->i32, 1)}, MOST_ATTRS, a);
-}
+V atomic_count(Emit *e, V place) { return operate(e, ADD, place, em_int(e, e->i32, 1)); }
 V atomic_load_word(Emit *e, V place) {
     Word w = {.place = place, .t = e->i64};
     return load(e, &w);

@@ -74,6 +74,7 @@ static void read_turn(Turn *t) {
     Emit *e = k->e;
     uint32_t n = at_once(t), all = runs_of(t) * k->x.step->run;
     V none[PREFIX_HELD];
+    assert(all <= PREFIX_HELD);
     for (uint32_t i = 0; i < n; i++) none[i] = cum_nothing(t->c);
     for (uint32_t i = 0; i < all; i += n) {
         if (n == all && t->presence == ALL_RUNS) {

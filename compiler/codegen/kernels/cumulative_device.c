@@ -36,6 +36,7 @@ static V part_word(const Cum *c, V item, uint32_t row, uint32_t value) {
     Kernel *k = c->k;
     Emit *e = k->e;
     uint32_t bytes = 8 * cum_part_values(c), within = row * bytes + 8 * value;
+    assert(bytes <= PREFIX_PART);
     V at = em_add(e, em_mul(e, item, em_i64(e, cum_rows(c) * bytes)), em_i64(e, within));
     return em_gep(e, kernel_buffer(k, k->x.step->parts), at, e->i8);
 }
@@ -84,7 +85,7 @@ static void add_parts(Cum *c, const Before *b, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
     uint32_t values = cum_values(c), own = cum_part_values(c), n = b->n * cum_rows(c), carried = cum_rows(c) * values;
-    V next[PREFIX_ROWS * WIDE_VALUES] = {{NULL}}, x[PARTS_READ * PREFIX_ROWS][WIDE_VALUES];
+    V next[PREFIX_ROWS * WIDE_VALUES] = {{NULL}}, x[PARTS_READ * PREFIX_ROWS][WIDE_VALUES] = {{{NULL}}};
     For f = em_for(e, b->from, b->to, em_mul(e, b->apart, em_i64(e, b->n)), carried, carry);
     for (uint32_t v = 0; v < carried; v++) next[v] = em_arg(&f.scope, v + 1);
     for (uint32_t i = 0; i < n; i++) {

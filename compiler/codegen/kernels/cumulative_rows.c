@@ -152,7 +152,7 @@ void cum_along_chunks(Cum *c, V lo) {
     Ahead a = {.c = c, .n = n, .of = n * rows};
     V base[PREFIX_ROWS], first = em_add(e, lo, em_mul(e, chunk_number(k), em_i64(e, n)));
     a.first = atom_loop(k->x.ix, extent);
-    assert(a.of <= sizeof a.x / sizeof *a.x);
+    assert(a.of >= rows && a.of <= sizeof a.x / sizeof *a.x);
     kernel_enter(k);
     V exists = bind_rows(k);
     kernel_bind(k, a.first, first);

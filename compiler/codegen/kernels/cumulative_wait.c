@@ -33,9 +33,8 @@ static V place_of(const Reader *r, V number, bool group) {
     int64_t words = cum_part_words(k->x.plan, k->x.step);
     V item = em_add(e, em_mul(e, number, r->items), r->item);
     if (group) item = em_add(e, item, kernel_dim(k, k->x.step->grid.items));
-    V at = em_add(e, em_mul(e, item, em_i64(e, cum_rows(r->c))), r->row);
-    at =
-        em_add(e, em_mul(e, at, em_i64(e, 8 * words)), em_i64(e, DEVICE_ALIGN)); /* after the number of the next part */
+    V row = em_add(e, em_mul(e, item, em_i64(e, cum_rows(r->c))), r->row), first = em_i64(e, DEVICE_ALIGN);
+    V at = em_add(e, em_mul(e, row, em_i64(e, 8 * words)), first); /* behind the number of the next part */
     return em_gep(e, kernel_buffer(k, k->x.step->parts), at, e->i8);
 }
 static void leave(const Reader *r, V number, bool group, const V *sums) {

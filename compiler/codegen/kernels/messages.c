@@ -7,7 +7,7 @@
 /* Nothing orders the words of a message but the words themselves: none of them is 0. An f64 is one word, its complement; of
    anything else each 32 bits are the lower half of a word, whose other half is not 0. */
 
-enum { HALF = 32, WORD_BYTES = 8, MOST_WORDS = 32, VALUE_WORDS = 4 };
+enum { HALF = 32, NUMBER_BYTES = 4, MOST_WORDS = 32, VALUE_WORDS = 4 };
 
 static V word_at(Emit *e, V place, uint32_t i) { return em_gep(e, place, em_i64(e, i), e->i64); }
 static bool is_double(Emit *e, MlirType t) { return mlirTypeEqual(t, e->f64); }
@@ -41,7 +41,7 @@ static V decode(Emit *e, MlirType t, const V *words) {
 }
 void message_leave(Kernel *k, V place, uint32_t n, const V *values) {
     Emit *e = k->e;
-    V words[VALUE_WORDS];
+    V words[VALUE_WORDS] = {{NULL}};
     for (uint32_t i = 0, at = 0; i < n; i++) {
         encode(e, values[i], words);
         for (uint32_t w = 0; w < words_in(e, mlirValueGetType(values[i])); w++)
@@ -75,11 +75,11 @@ void message_wait(Kernel *k, uint32_t places, const V *place, uint32_t n, V *val
 }
 V message_turn(Kernel *k, V place) {
     Emit *e = k->e;
-    V shared = threads_share(k, WORD_BYTES);
+    V shared = threads_share(k, NUMBER_BYTES);
     If f = em_if(e, em_cmpi(e, "eq", thread_number(k), em_i64(e, 0)));
-    em_store(e, atomic_count(e, place), shared, HALF / 8);
+    em_store(e, atomic_count(e, place), shared, NUMBER_BYTES);
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);
     threads_meet(k);
-    return em_cast(e, "llvm.zext", e->i64, em_load(e, e->i32, shared, HALF / 8));
+    return em_cast(e, "llvm.zext", e->i64, em_load(e, e->i32, shared, NUMBER_BYTES));
 }

@@ -3,7 +3,7 @@
 #define JAXCC_MESSAGES_H
 #include "kernel.h"
 
-/* Words of 64 bits, which are 0 before. */
+/* A message is n values as words of 64 bits: so many. Where it is left they are 0 before. */
 uint32_t message_words(Emit *, uint32_t n, const V *values);
 void message_leave(Kernel *, V place, uint32_t n, const V *values);
 /* Waits until n values are there at each of the places; before, the first n have the types. What leaves them must have begun. */

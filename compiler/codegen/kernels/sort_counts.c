@@ -53,7 +53,7 @@ static V count_before(const Part *p, V thread, V *own) {
     Kernel *k = p->k;
     Emit *e = p->e;
     uint32_t warps = k->block.threads / WARP;
-    V lane = em_both(e, thread, i32(p, WARP - 1)), warp = em_bin(e, "llvm.lshr", thread, i32(p, 5)), sum = *own;
+    V lane = em_both(e, thread, i32(p, WARP - 1)), warp = em_bin(e, "llvm.udiv", thread, i32(p, WARP)), sum = *own;
     V digit = em_both(e, lane, i32(p, BESIDE - 1)), shared = threads_share(k, (int64_t)warps * BESIDE * COUNT_BYTES);
     for (uint32_t by = BESIDE; by < WARP; by *= 2) {
         V more = em_add(e, sum, threads_shuffle(k, "up", sum, i32(p, by)));

@@ -175,7 +175,7 @@ static void sort_words(const Tile *t, V *x) {
 /* Where its element is: what a warp writes at once, and what it reads, is in different banks. */
 static V spread(const Tile *t, V at) {
     Emit *e = t->o.e;
-    V other = em_both(e, em_bin(e, "llvm.lshr", at, sort_i32(&t->o, 5)), sort_i32(&t->o, BANKS - 1));
+    V other = em_both(e, em_bin(e, "llvm.udiv", at, sort_i32(&t->o, BANKS)), sort_i32(&t->o, BANKS - 1));
     return em_bin(e, "llvm.xor", at, other);
 }
 static void leave_words(const Tile *t, const V *x) {
@@ -193,7 +193,6 @@ static void leave_words(const Tile *t, const V *x) {
 }
 
 /* ---- keys that are equal although their bits differ */
-static void add_any(Emit *e, void *user, V *x, const V *y) { x[0] = em_bin(e, "llvm.or", x[0], y[0]); }
 static V is_nan(const Tile *t, V number) {
     return em_cmpi(t->o.e, "uge", number, em_int(t->o.e, t->o.key, sort_nan(&t->o)));
 }
@@ -273,15 +272,12 @@ static void write_again(const Tile *t) {
     }
     meet(t);
 }
-/* Has a row of the warp or block such elements? */
+/* Has a row of the warp or block such elements? A block may have several. */
 static V any_lost(const Tile *t, V lost) {
-    Kernel *k = t->o.k;
-    lost = em_cast(k->e, "llvm.zext", k->e->i32, lost);
-    if (in_warp(t))
-        threads_merge_lanes(k, WARP, 1, &lost, add_any, NULL);
-    else
-        threads_merge(k, 1, &lost, add_any, NULL);
-    return em_cmpi(k->e, "ne", lost, sort_i32(&t->o, 0));
+    Emit *e = t->o.e;
+    const char *any = in_warp(t) ? "llvm.nvvm.vote.any.sync" : "llvm.nvvm.barrier.cta.red.or.aligned.all";
+    V all = sort_i32(&t->o, in_warp(t) ? -1 : 0); /* lanes, or the barrier */
+    return threads_intrinsic(e, any, e->i1, 2, (V[]){all, lost});
 }
 
 /* ---- results */

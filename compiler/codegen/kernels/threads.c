@@ -277,6 +277,7 @@ void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     }
     threads_merge_lanes(k, k->block.group < WARP ? k->block.group : WARP, n, values, merge, user);
     if (warps <= 1) return;
+    assert(k->block.cluster || k->block.group == k->block.threads); /* the block does one item */
     int64_t words = all_words(k, n, values);
     Sets m = {scratch_of(k, warps * words), em_i64(e, 0), warps, 1, words};
     leave_values(k, m.scratch, 0, n, values);
@@ -308,6 +309,7 @@ static V before(Kernel *k, V value, V by, V none) {
 static V before_warp(Kernel *k, V value, V none, Merge *merge, void *user, V *all) {
     Emit *e = k->e;
     uint32_t warps = k->block.group / WARP;
+    assert(k->block.group == k->block.threads); /* the block does one item */
     V words = em_i64(e, all_words(k, 1, &value)), scratch = scratch_of(k, warps * all_words(k, 1, &value));
     leave_values(k, scratch, WARP - 1, 1, &value);
     threads_meet(k);

@@ -40,7 +40,8 @@ static int64_t step_launches(const Plan *p, const Step *s, bool calls) {
     static const bool kernel[STEP_KINDS] = {
         [STEP_LOOPS] = true, [STEP_DOT] = true, [STEP_CUM] = true, [STEP_SCATTER] = true, [STEP_SORT] = true};
     if (s->sort && s->sort->from[0]) return sort_launches(s->sort);
-    if (kernel[s->kind]) return s->parts ? 3 : s->claims.buf || s->sort ? 2 : 1;
+    bool parts = s->parts || (s->sort && s->sort->parts);
+    if (kernel[s->kind]) return parts ? 3 : s->claims.buf || s->sort ? 2 : 1;
     if (s->kind == STEP_SCALAR) return 0;
     if (s->kind == STEP_SCAN) return scan_launches(p, s, calls);
     if (s->kind == STEP_COND) return cond_launches(p, s, calls);

@@ -77,12 +77,10 @@ static void check_length(Plan *p, Dim n, const Eqn *e) {
 static bool sorts_words(const Sort *so) { return so->alone && dtype_bytes(so->key) <= dtype_bytes(DT_u32); }
 /* Elements of a thread; of short rows as many as leave a warp for each. */
 static uint32_t each_of(const Sort *so) {
-    uint32_t each = SORT_EACH;
+    uint32_t n = SORT_EACH;
     if (so->tile > SORT_TILE) return SORT_EACH_LONG;
-    while (sorts_words(so) && so->inside && each < SORT_EACH_ALONE && each * WARP < so->tile)
-        each
-            *= 2;
-    return each;
+    while (sorts_words(so) && so->inside && n < SORT_EACH_ALONE && n * WARP < so->tile) n *= 2;
+    return n;
 }
 /* Long rows of short keys alone: larger tiles, whose digits are more neighbours. */
 static bool has_large_tiles(const Sort *so) {
