@@ -2,6 +2,7 @@
 #include "../cost.h"
 #include "rows.h"
 #include "threads.h"
+#include <assert.h>
 #include <mlir-c/Dialect/LLVM.h>
 
 /* All elements of a thread are evaluated in the scope of the stages, where they are remembered: a later stage has them in
@@ -56,6 +57,7 @@ static void copy_rest(Kernel *k) {
     Indices *x = k->x.ix;
     const HeldRow *h = &k->x.step->held;
     Dim n = loop_extent(x, k->x.step->lane);
+    assert(h->cluster || h->group == k->block.threads); /* no other row is in the block's memory */
     for (uint32_t i = 0; i < h->nnear; i++)
         k->rest.near[i] = threads_share(k, near_elements(k) * dtype_bytes(h->near[i].dtype));
     V first = em_bin(e, "llvm.add", em_i64(e, h->rest / h->run), member_number(k));
