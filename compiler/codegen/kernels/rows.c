@@ -67,12 +67,11 @@ static void copy_rest(Kernel *k) {
     Ix at = ix_scale(x, ix_atom(x, h->last), h->run);
     V slot = near_first(k, em_arg(&f.scope, 0));
     for (uint32_t i = 0; i < h->nnear; i++) {
-        const RowArray *a = &h->near[i];
+        const ArrayPlace *a = &h->near[i];
         MlirType t = em_memory_type(e, a->dtype);
         Ix from = row_at(x, k->x.step, a->address, at);
-        copy_run(k, em_gep(e, k->rest.near[i], slot, t),
-                 em_gep(e, kernel_buffer(k, (Buf *)a->buf), kernel_index(k, from), t), h->run * dtype_bytes(a->dtype),
-                 address_align(k->x.plan, a->buf, a->dtype, from));
+        copy_run(k, em_gep(e, k->rest.near[i], slot, t), em_gep(e, kernel_buffer(k, a->buf), kernel_index(k, from), t),
+                 h->run * dtype_bytes(a->dtype), address_align(k->x.plan, a->buf, a->dtype, from));
     }
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
@@ -90,7 +89,7 @@ V rows_near(Kernel *k, const Buf *b, Dtype d, Ix address) {
     if (!k->rest.here) return (V){NULL};
     const HeldRow *h = &k->x.step->held;
     for (uint32_t i = 0; i < h->nnear; i++) {
-        const RowArray *a = &h->near[i];
+        const ArrayPlace *a = &h->near[i];
         if (!same_buf(a->buf, b) || row_at(x, k->x.step, a->address, k->rest.at) != address) continue;
         V at = em_bin(e, "llvm.add", k->rest.first, em_i64(e, k->rest.offset));
         uint32_t bytes = dtype_bytes(d), whole = h->run * bytes < DEVICE_ALIGN ? h->run * bytes : DEVICE_ALIGN;

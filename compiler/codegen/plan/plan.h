@@ -154,12 +154,15 @@ typedef struct {
     bool waits;     /* parts of prefixes: one kernel does all, in which a part waits for what those before it leave … */
     uint32_t group; /* … or so many parts in all, for those of later groups; 0: there are no groups */
 } Division;
-/* An array that reductions read along a row: where its elements are. */
+/* A place in an array that the loops of a step read or write: what reductions read; what else is read; what is written. */
+typedef enum { PLACE_TERM, PLACE_READ, PLACE_STORE } PlaceKind;
 typedef struct {
-    const Buf *buf;
+    PlaceKind kind;
+    bool guarded; /* it is read only under a condition */
+    Buf *buf;
     Dtype dtype;
     Ix address;
-} RowArray;
+} ArrayPlace;
 enum { ROW_ARRAYS = 4 };
 /* On a device: what a thread has of a row that several threads share, if that is known and in its registers: `turns` runs
    of `run` neighbouring elements, as many apart as the group's threads have together; the last one may not exist for all
@@ -170,8 +173,8 @@ typedef struct {
     Atom *loops;  /* nloops of them have become one, the last, which counts the iterations of all of them … */
     Dim *extents; /* … of so many */
     uint32_t nloops;
-    Dim rest;                  /* the elements from here on are too many: each stage reads them; 0: there are none */
-    RowArray near[ROW_ARRAYS]; /* what of these they read comes to shared memory first */
+    Dim rest;                    /* the elements from here on are too many: each stage reads them; 0: there are none */
+    ArrayPlace near[ROW_ARRAYS]; /* what reductions read of these comes to shared memory first */
     uint32_t nnear;
     Atom first, last; /* the number of the first run; of the last one, or that of the row if there is none */
 } HeldRow;
@@ -200,17 +203,11 @@ typedef struct {
     Apart why;
     uint32_t step; /* the one that it did not join; 0: there is none */
 } Begun;
-/* On a device: reads and stores of elements that are apart along the lane loop and beside each other along another: through shared memory
-   (crossed.h). */
+/* On a device: reads and stores of elements that are apart along the lane loop and beside each other along another go through
+   shared memory (crossed.h). */
 enum { MOST_CROSSED = 2 };
 typedef struct {
-    Buf *buf;
-    Dtype d;
-    Ix address;
-    bool store; /* it is written */
-} CrossedPlace;
-typedef struct {
-    CrossedPlace at[MOST_CROSSED];
+    ArrayPlace at[MOST_CROSSED];
     uint32_t n, bytes;               /* of such places; of an element */
     Atom across;                     /* the other loop */
     uint32_t lane_side, across_side; /* iterations of the two loops in a tile, powers of two */

@@ -13,7 +13,7 @@ typedef struct {
     const Step *step;
     Neighbours lanes;
     uint32_t words, read; /* of what reductions read of an element: it is kept; its bytes in memory */
-    RowArray near[ROW_ARRAYS];
+    ArrayPlace near[ROW_ARRAYS];
     uint32_t nnear, bytes; /* bytes: of an element in all of these */
     bool far;              /* reductions read more than these */
     bool near_by;          /* these may be in shared memory */
@@ -26,23 +26,22 @@ static bool stored_here(const Step *s, const Buf *b) {
     return false;
 }
 /* The array may be read along the whole row before the first stage. */
-static void add_term(Row *r, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
-    bool other, along = ix_coef(r->p->ix, address, r->step->lane, &other) == 1 && !other;
+static void add_term(Row *r, const ArrayPlace *a) {
+    bool other, along = ix_coef(r->p->ix, a->address, r->step->lane, &other) == 1 && !other;
     for (uint32_t i = 0; i < r->nnear; i++)
-        if (same_buf(r->near[i].buf, b) && r->near[i].address == address) return;
-    r->far |= kind == PLACE_GUARDED || !along || ix_at(r->p->ix, address)->data || r->nnear == ROW_ARRAYS ||
-              stored_here(r->step, b);
+        if (same_buf(r->near[i].buf, a->buf) && r->near[i].address == a->address) return;
+    r->far |= a->guarded || !along || ix_at(r->p->ix, a->address)->data || r->nnear == ROW_ARRAYS ||
+              stored_here(r->step, a->buf);
     if (r->far) return;
-    r->near[r->nnear++] = (RowArray){b, d, address};
-    r->bytes += dtype_bytes(d);
+    r->near[r->nnear++] = *a;
+    r->bytes += dtype_bytes(a->dtype);
 }
-
-static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
+static void add(void *user, const ArrayPlace *a) {
     Row *r = user;
-    neighbours_add(r->p, r->step, &r->lanes, b, d, address);
-    if (kind > PLACE_GUARDED || !ix_uses(r->p->ix, address, r->step->lane)) return;
-    r->words += (dtype_bytes(d) + 3) / 4, r->read += dtype_bytes(d);
-    add_term(r, kind, b, d, address);
+    neighbours_add(r->p, r->step, &r->lanes, a);
+    if (a->kind != PLACE_TERM || !ix_uses(r->p->ix, a->address, r->step->lane)) return;
+    r->words += (dtype_bytes(a->dtype) + 3) / 4, r->read += dtype_bytes(a->dtype);
+    add_term(r, a);
 }
 bool rows_read_again(const Step *s) {
     if (s->levels > 2) return true;
@@ -101,7 +100,7 @@ static bool copied(const Row *r) {
     const HeldRow *h = &r->step->held;
     Ix at = ix_scale(x, ix_atom(x, h->first), h->run);
     for (uint32_t i = 0; i < r->nnear; i++) {
-        const RowArray *a = &r->near[i];
+        const ArrayPlace *a = &r->near[i];
         Ix begin = row_at(x, r->step, a->address, at);
         if (h->run * dtype_bytes(a->dtype) < LEAST_COPY) return false;
         if (address_align(r->p, a->buf, a->dtype, begin) < LEAST_COPY) return false;

@@ -131,20 +131,20 @@ typedef struct {
     uint32_t far;  /* bytes of the elements beside each other along it */
     bool computed; /* a place depends on an element of an array */
 } Run;
-static void add_across(Run *r, Dtype d, Ix address) {
-    for (uint32_t i = 0; i < r->step->nkept; i++) {
+static void add_across(Run *r, const ArrayPlace *a) {
+    const Step *s = r->step;
+    for (uint32_t i = 0; i < s->nkept; i++) {
         bool other;
-        if (r->step->kept[i] == r->step->lane || ix_coef(r->p->ix, address, r->step->kept[i], &other) != 1 || other)
-            continue;
-        r->across = r->step->kept[i];
-        if (dtype_bytes(d) > r->far) r->far = dtype_bytes(d);
+        if (s->kept[i] == s->lane || ix_coef(r->p->ix, a->address, s->kept[i], &other) != 1 || other) continue;
+        r->across = s->kept[i];
+        if (dtype_bytes(a->dtype) > r->far) r->far = dtype_bytes(a->dtype);
     }
 }
-static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
+static void add(void *user, const ArrayPlace *a) {
     Run *r = user;
-    r->computed |= ix_at(r->p->ix, address)->data;
-    Dim moves = neighbours_add(r->p, r->step, &r->lanes, b, d, address);
-    if (moves != 0 && moves != 1) add_across(r, d, address);
+    r->computed |= ix_at(r->p->ix, a->address)->data;
+    Dim moves = neighbours_add(r->p, r->step, &r->lanes, a);
+    if (moves != 0 && moves != 1) add_across(r, a);
 }
 static uint32_t length_of(const Run *r, uint32_t cost) {
     uint32_t bytes = r->lanes.apart ? r->far : r->lanes.widest,
@@ -208,17 +208,17 @@ typedef struct {
     uint32_t n;
     bool shared;
 } RowReads;
-static void add_read(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
+static void add_read(void *user, const ArrayPlace *a) {
     RowReads *r = user;
     bool other;
-    Dim row = ix_coef(r->p->ix, address, r->loop, &other);
-    if (kind == PLACE_STORE || other || !dim_is_const(row) || !row || r->n == ROW_READS) return;
+    Dim row = ix_coef(r->p->ix, a->address, r->loop, &other);
+    if (a->kind == PLACE_STORE || other || !dim_is_const(row) || !row || r->n == ROW_READS) return;
     for (uint32_t i = 0; i < r->n; i++) {
-        const IxExpr *apart = ix_at(r->p->ix, ix_sub(r->p->ix, address, r->address[i]));
-        r->shared |= same_buf(r->buf[i], b) && !apart->n && dim_is_const(apart->c) && apart->c && apart->c % row == 0 &&
-                     apart->c / row >= -MOST_RUN_ROWS && apart->c / row <= MOST_RUN_ROWS;
+        const IxExpr *apart = ix_at(r->p->ix, ix_sub(r->p->ix, a->address, r->address[i]));
+        r->shared |= same_buf(r->buf[i], a->buf) && !apart->n && dim_is_const(apart->c) && apart->c &&
+                     apart->c % row == 0 && apart->c / row >= -MOST_RUN_ROWS && apart->c / row <= MOST_RUN_ROWS;
     }
-    r->buf[r->n] = b, r->address[r->n++] = address;
+    r->buf[r->n] = a->buf, r->address[r->n++] = a->address;
 }
 static bool rows_shared(Plan *p, Step *s) {
     RowReads r = {.p = p, .loop = s->kept[s->nkept - 2]};
@@ -327,21 +327,15 @@ static void decide_loops(Plan *p, Step *s) {
 }
 
 /* ---- prefixes */
-static void seen_beside(void *user, Val v, const Ix *index, Ix address) {
-    Run *r = user;
-    const Info *info = v ? plan_info(r->p, v) : NULL;
-    if (v && info->class != VAL_SCALAR)
-        neighbours_add(r->p, r->step, &r->lanes, info->buf, val_array(r->p->cx, v)->dtype, address);
-}
 /* Neighbouring elements along the lane loop for wide accesses; 1: they are not beside each other. */
 static uint32_t prefix_run(Plan *p, const Step *s, uint32_t most) {
     Run r = {.p = p, .step = s};
     Ix index[MAX_RANK];
     step_at(p, s, s->e->out.at[0], index);
-    plan_reads(p, s->e->in.at[0], index, seen_beside, &r);
+    value_places(p, s->e->in.at[0], index, add, &r);
     each(Store, st, s->stores) {
-        Dtype d = st->as ? st->as : val_array(p->cx, st->v)->dtype;
-        neighbours_add(p, s, &r.lanes, st->buf, d, store_address(p, st, index));
+        const ArrayPlace to = store_place(p, st, index);
+        add(&r, &to);
     }
     uint32_t run = r.lanes.apart || !r.lanes.widest ? 1 : DEVICE_ALIGN / r.lanes.widest;
     return run > most ? most : run ? run : 1;
