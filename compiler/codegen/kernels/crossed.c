@@ -11,7 +11,7 @@
 
 enum { MOST_READS = 8, MOST_IN_CELL = 4 }; /* of a thread at once; elements of a cell */
 
-typedef struct Tile {
+typedef struct {
     const Crossed *c;
     MlirType cell;        /* of shared memory */
     uint32_t bits, apart; /* of an element; cells between iterations of `across` */
@@ -135,22 +135,20 @@ static bool is_place(Kernel *k, const ArrayPlace *p, const Buf *b, Dtype d, Ix a
 static V cell_in_run(Kernel *k, const Tile *t, uint32_t m, uint32_t j) {
     return cell_at(k, t, m, em_add(k->e, times(k, t->row, t->apart), t->first), j / crossed_together(t->c));
 }
-bool crossed_load(Kernel *k, const Buf *b, Dtype d, Ix address, Reg *r) {
-    const Tile *t = k->crossed;
+static V load(Kernel *k, const Buf *b, Dtype d, Ix address) {
+    const Tile *t = k->elsewhere->user;
     for (uint32_t m = 0; k->in_run && m < t->c->n; m++) {
         uint32_t j = k->in_run - 1;
         if (is_store(t, m) || !is_place(k, &t->c->at[m], b, d, address, j)) continue;
         V v = em_load(k->e, t->cell, cell_in_run(k, t, m, j), cell_bytes(t));
         v = out_of_cell(k, t, v, j % crossed_together(t->c));
         MlirType type = em_memory_type(k->e, d);
-        if (!mlirTypeIsAInteger(type)) v = em_cast(k->e, "llvm.bitcast", type, v);
-        *r = reg(em_to_register(k->e, d, v), true, k->x.depth);
-        return true;
+        return mlirTypeIsAInteger(type) ? v : em_cast(k->e, "llvm.bitcast", type, v);
     }
-    return false;
+    return (V){NULL};
 }
-bool crossed_store(Kernel *k, const Buf *b, Dtype d, Ix address, V v) {
-    Tile *t = k->crossed;
+static bool store(Kernel *k, const Buf *b, Dtype d, Ix address, V v) {
+    Tile *t = k->elsewhere->user;
     for (uint32_t m = 0; m < t->c->n; m++) {
         uint32_t j = t->next[m], q = crossed_together(t->c);
         if (!is_store(t, m) || !is_place(k, &t->c->at[m], b, d, address, j)) continue;
@@ -241,9 +239,9 @@ void kernel_crossed(Kernel *k) {
     bool reads = false, stores = false;
     for (uint32_t m = 0; m < c->n; m++) *(is_store(&t, m) ? &stores : &reads) = true;
     if (reads) fetch(k, &t), threads_meet(k);
-    k->crossed = &t;
+    k->elsewhere = &(Elsewhere){load, store, &t};
     for (uint32_t i = 0; i < n; i++) run_of(k, &t, i);
-    k->crossed = NULL;
+    k->elsewhere = NULL;
     if (stores) threads_meet(k);
     for (uint32_t i = 0; stores && i < accesses(k, c); i++) write_access(k, &t, i);
     if (!s->grid.once) threads_meet(k); /* before the next tile */

@@ -19,7 +19,15 @@ V frame_dim(Frame *, Dim);       /* i64, written at e->block */
 static inline V reg_v(Reg r) { return (V){r.v}; }
 static inline Reg reg(V v, bool uniform, uint32_t depth) { return (Reg){v.ptr, uniform, depth}; }
 
-typedef struct Kernel {
+/* On a device: elements of arrays that are in shared memory while a kernel is at them. The value is as in memory. */
+typedef struct Kernel Kernel;
+typedef struct {
+    V (*load)(Kernel *, const Buf *, Dtype, Ix address);        /* NULL: this one is in its array */
+    bool (*store)(Kernel *, const Buf *, Dtype, Ix address, V); /* false: this one goes there; NULL: all do */
+    void *user;
+} Elsewhere;
+
+struct Kernel {
     Eval x;
     Emit *e;
     Frame *frame;
@@ -46,21 +54,16 @@ typedef struct Kernel {
         int64_t shared;                /* bytes of shared memory */
         V scratch;                     /* of it, for merging: */
         int64_t scratch_bytes;
-        V maps; /* tensor maps of the operands of a product whose terms come as boxes */
-    } block;    /* on a device */
-    struct Tile
-        *crossed; /* what it reads and writes across the lanes is in shared memory (crossed.c); NULL: it is not */
+        V maps;                 /* tensor maps of the operands of a product whose terms come as boxes */
+    } block;                    /* on a device */
+    const Elsewhere *elsewhere; /* NULL: everything is in its array */
     struct {
-        bool here;          /* an element beyond what is in registers is evaluated, */
-        Ix at;              /* which is this one of the row */
-        V first;            /* of those in shared memory that the thread does at once the first, … */
-        Dim offset;         /* … and the element is so many behind it */
-        V near[ROW_ARRAYS]; /* shared memory for them */
-        bool waited;        /* they have come */
+        V near[ROW_ARRAYS]; /* shared memory for what is beyond registers */
+        bool waited;        /* it has come */
     } rest;                 /* on a device: of a row (rows.c) */
     uint32_t in_run;        /* 1 + the number in its run of the element that is evaluated; 0: none is */
     bool rows;              /* values over the kept axes are being stored; else values over the whole domain */
-} Kernel;
+};
 extern const Operations kernel_operations;
 
 /* ---- scopes: after a loop's block is opened (em_for), kernel_enter makes it the innermost scope and kernel_bind sets

@@ -83,15 +83,22 @@ static void wait_for_rest(Kernel *k) {
         threads_intrinsic(k->e, "llvm.nvvm.cp.async.wait.group", no_type, 1, &none);
     k->rest.waited = true;
 }
-V rows_near(Kernel *k, const Buf *b, Dtype d, Ix address) {
+/* An element beyond what is in registers: its index; of those in shared memory that the thread does at once the first, and how
+   far it is behind that. */
+typedef struct {
+    Ix at;
+    V first;
+    Dim offset;
+} Near;
+static V load(Kernel *k, const Buf *b, Dtype d, Ix address) {
     Emit *e = k->e;
     Indices *x = k->x.ix;
-    if (!k->rest.here) return (V){NULL};
+    const Near *near = k->elsewhere->user;
     const HeldRow *h = &k->x.step->held;
     for (uint32_t i = 0; i < h->nnear; i++) {
         const ArrayPlace *a = &h->near[i];
-        if (!same_buf(a->buf, b) || row_at(x, k->x.step, a->address, k->rest.at) != address) continue;
-        V at = em_bin(e, "llvm.add", k->rest.first, em_i64(e, k->rest.offset));
+        if (!same_buf(a->buf, b) || row_at(x, k->x.step, a->address, near->at) != address) continue;
+        V at = em_bin(e, "llvm.add", near->first, em_i64(e, near->offset));
         uint32_t bytes = dtype_bytes(d), whole = h->run * bytes < DEVICE_ALIGN ? h->run * bytes : DEVICE_ALIGN;
         bool begins = k->in_run && (k->in_run - 1) * bytes % DEVICE_ALIGN == 0;
         MlirType t = em_memory_type(e, d);
@@ -117,7 +124,7 @@ typedef struct {
     V *acc;
     Pending *all;      /* by store, then by element */
     uint32_t i, of, n; /* the element; stores of one */
-    bool rest;         /* beyond those in registers */
+    Near *near;        /* NULL: it is in registers */
 } Stage;
 static void element(Kernel *k, void *user) {
     Stage *g = user;
@@ -135,10 +142,13 @@ static void elements(Kernel *k, Stage *g, Atom first, uint32_t runs) {
     for (g->i = 0; g->i < g->of; g->i++) {
         Dim place = (Dim)(g->i / h->run) * h->group * h->run + g->i % h->run;
         Ix at = ix_add(x, ix_scale(x, ix_atom(x, first), h->run), ix_dim(x, place));
-        k->rest.here = g->rest, k->rest.at = at;
-        k->rest.offset = (Dim)(g->i / h->run) * k->block.threads * h->run + g->i % h->run;
+        const Elsewhere elsewhere = {load, NULL, g->near};
+        if (g->near) {
+            *g->near = (Near){at, g->near->first, (Dim)(g->i / h->run) * k->block.threads * h->run + g->i % h->run};
+            k->elsewhere = &elsewhere;
+        }
         kernel_substituted(k, k->x.step->lane, at, element, g);
-        k->rest.here = false;
+        k->elsewhere = NULL;
     }
 }
 static void store_if(Kernel *k, const Stage *g, V condition) {
@@ -162,9 +172,9 @@ static Dim turns_of_rest(Kernel *k, Dim from, uint32_t runs, uint32_t n, V *acc,
     For f = em_for(e, first, em_i64(e, end / h->run), em_i64(e, (int64_t)h->group * runs), n, acc);
     kernel_enter(k);
     kernel_bind(k, h->last, em_arg(&f.scope, 0));
-    k->rest.first = near_first(k, em_arg(&f.scope, 0));
+    Near near = {.first = near_first(k, em_arg(&f.scope, 0))};
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
-    Stage part = {.terms = stage->terms, .user = stage->user, .acc = next, .rest = true};
+    Stage part = {.terms = stage->terms, .user = stage->user, .acc = next, .near = &near};
     elements(k, &part, h->last, runs);
     store_if(k, &part, k->block.exists);
     kernel_leave(k);
