@@ -430,7 +430,7 @@ void kernel_stores(Kernel *k) {
     kernel_store_all(k, all, kernel_pending(k, all, 1));
 }
 
-/* ---- stores of a GPU that leave its last cache soon: 1 M rows of 512 bytes from a table of 25 MB in 184 us, not 201 */
+/* ---- stores of a GPU that leave its last cache soon: rows of 512 bytes from a table of 25 MB in 184 us, not 201 */
 enum { STREAM_WORDS = DEVICE_ALIGN / 4, LEAST_STREAMED = 2 /* bytes of an element */ };
 static bool is_streamed(Kernel *k, const Pending *run, uint32_t n) {
     bool wide = dtype_bytes(run->d) >= LEAST_STREAMED && n * dtype_bytes(run->d) == DEVICE_ALIGN;

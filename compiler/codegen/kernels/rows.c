@@ -5,10 +5,11 @@
 #include <assert.h>
 #include <mlir-c/Dialect/LLVM.h>
 
-/* All elements of a thread are evaluated in the scope of the stages, where they are remembered: a later stage has them in
-   registers. A thread without a last run has that of the row instead, which no sum counts and which it does not store.
-   What is beyond the registers is evaluated in each stage anew, from shared memory if the step says so: each thread
-   copies what it reads itself, all at once before the first stage, so that no registers wait for memory. */
+/* All elements of a thread are evaluated in the scope of the stages, where they are remembered: a later stage has
+   them in registers. A thread without a last run has that of the row instead, which no sum counts and which it does
+   not store. What is beyond the registers is evaluated in each stage anew, from shared memory if the step says so:
+   each thread copies what it reads itself, all at once before the first stage, so that no registers wait for memory.
+   */
 
 static bool last_may_lack(const Kernel *k) {
     const HeldRow *h = &k->x.step->held;
@@ -83,8 +84,8 @@ static void wait_for_rest(Kernel *k) {
         threads_intrinsic(k->e, "llvm.nvvm.cp.async.wait.group", no_type, 1, &none);
     k->rest.waited = true;
 }
-/* An element beyond what is in registers: its index; of those in shared memory that the thread does at once the first, and how
-   far it is behind that. */
+/* An element beyond what is in registers: its index; of those in shared memory that the thread does at once the
+   first, and how far it is behind that. */
 typedef struct {
     Ix at;
     V first;
@@ -161,7 +162,8 @@ static void store_if(Kernel *k, const Stage *g, V condition) {
     kernel_store_all(k, g->all, g->n * g->of);
     kernel_if_end(k, &f);
 }
-/* So many runs in each turn of a loop over what is not in registers, as far as there are whole turns; the end of them. */
+/* So many runs in each turn of a loop over what is not in registers, as far as there are whole turns; the end of
+   them. */
 static Dim turns_of_rest(Kernel *k, Dim from, uint32_t runs, uint32_t n, V *acc, const Stage *stage) {
     Emit *e = k->e;
     const HeldRow *h = &k->x.step->held;

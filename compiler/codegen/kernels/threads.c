@@ -241,8 +241,8 @@ static void merge_chunks(Kernel *k, uint32_t n, V *values, Merge *merge, void *u
 void cluster_arrive(Kernel *k) { intrinsic(k->e, "llvm.nvvm.barrier.cluster.arrive.aligned", no_type, 0, NULL); }
 static void cluster_wait(Kernel *k) { intrinsic(k->e, "llvm.nvvm.barrier.cluster.wait.aligned", no_type, 0, NULL); }
 /* In order what the blocks of the cluster have. Each writes its values to all of them, to a place of its own for each
-   merging: the kernel does one item, so that nobody writes there again, and after the last barrier to none that may have
-   ended. */
+   merging: the kernel does one item, so that nobody writes there again, and after the last barrier to none that may
+   have ended. */
 static void merge_blocks(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     Emit *e = k->e;
     uint32_t blocks = k->block.cluster;

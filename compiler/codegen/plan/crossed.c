@@ -3,10 +3,10 @@
 #include "places.h"
 #include "threads.h"
 
-/* As in a transpose: a block has a tile of iterations of the two loops. Its threads read what lies beside each other along
-   `across` by accesses of 16 bytes into shared memory; after a barrier they have runs along the lanes, as elsewhere, and take
-   these elements from there. Stores go the other way. So memory is read and written 256 bytes at a time (8192 x 8192 f32:
-   159 us, so 135; a copy takes 130). */
+/* As in a transpose: a block has a tile of iterations of the two loops. Its threads read what lies beside each other
+   along `across` by accesses of 16 bytes into shared memory; after a barrier they have runs along the lanes, as
+   elsewhere, and take these elements from there. Stores go the other way. So memory is read and written 256 bytes at
+   a time (8192 x 8192 f32: 159 us, so 135; a copy takes 130). */
 
 enum { WORD_BYTES = 4 };
 uint32_t crossed_together(const Crossed *c) { return c->bytes < WORD_BYTES ? WORD_BYTES / c->bytes : 1; }
@@ -80,17 +80,17 @@ static bool whole(Places *r) {
     }
     return true;
 }
-static void set_grid(Plan *p, Step *s) {
-    Grid *g = &s->grid;
-    Crossed *c = &s->crossed;
+/* Blocks do tiles. */
+static Grid grid_of(Plan *p, const Step *s, const Crossed *c) {
     Atom *loops = arena_new(p->arena, Atom, s->nkept);
-    g->nloops = s->nkept, g->loops = loops, g->items = 1;
+    Grid g = {.loops = loops, .nloops = s->nkept, .items = 1};
     for (uint32_t i = 0; i < s->nkept; i++) {
         loops[i] = s->kept[i] == s->lane ? c->lane_tiles : s->kept[i] == c->across ? c->across_tiles : s->kept[i];
-        g->items = dim_mul(p->cx->types, g->items, loop_extent(p->ix, loops[i]));
+        g.items = dim_mul(p->cx->types, g.items, loop_extent(p->ix, loops[i]));
     }
-    g->together = true, g->threads = g->group = BLOCK_THREADS;
-    g->once = dim_is_const(g->items) && g->items <= MOST_BLOCKS;
+    g.together = true, g.threads = g.group = BLOCK_THREADS;
+    g.once = dim_is_const(g.items) && g.items <= MOST_BLOCKS;
+    return g;
 }
 bool crossed_decide(Plan *p, Step *s) {
     Places r = {.p = p, .step = s, .fits = true};
@@ -108,12 +108,9 @@ bool crossed_decide(Plan *p, Step *s) {
     if (!whole(&r)) return false;
     c->lane_tiles = atom_loop(p->ix, (n + c->lane_side - 1) / c->lane_side);
     c->across_tiles = atom_loop(p->ix, (m + c->across_side - 1) / c->across_side);
-    s->crossed = *c;
-    set_grid(p, s);
-    if (dim_is_const(s->grid.items) && s->grid.items < CROSSED_TILES) {
-        s->crossed.n = 0, s->grid = (Grid){0};
-        return false;
-    }
+    const Grid g = grid_of(p, s, c);
+    if (dim_is_const(g.items) && g.items < CROSSED_TILES) return false;
+    s->crossed = *c, s->grid = g;
     s->run = run, s->run_turns = 1, s->run_loop = s->lane, s->runs = atom_loop(p->ix, n / run);
     return true;
 }

@@ -4,10 +4,11 @@
 #include "plan.h"
 
 typedef void SeenPlace(void *user, const ArrayPlace *);
-/* Every place, once: with `terms` what the reductions read first, then for each store what its value and its index read, and
-   where it goes. */
+/* Every place, once: with `terms` what the reductions read first, then for each store what its value and its index
+   read, and where it goes. */
 void step_places(Plan *, Step *, bool terms, SeenPlace *, void *user);
-/* What evaluating v at an index reads, nothing of which a step computes itself; where a store puts an element of its value. */
+/* What evaluating v at an index reads, nothing of which a step computes itself; where a store puts an element of its
+   value. */
 void value_places(Plan *, Val v, const Ix *index, SeenPlace *, void *user);
 ArrayPlace store_place(Plan *, const Store *, const Ix *index);
 

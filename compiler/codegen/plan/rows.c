@@ -55,8 +55,8 @@ static uint32_t run_of(const Row *r, Dim n, uint32_t most) {
     while (run > 1 && (run > most || n % run != 0)) run /= 2;
     return run ? run : 1;
 }
-/* The threads for a row, of which each has at most `most` elements in registers: if there are many rows half of them, but as
-   many bytes of narrow ones: a layer norm of 4096 bf16 in 134 us, not 140. */
+/* The threads for a row, of which each has at most `most` elements in registers: if there are many rows half of them,
+   but as many bytes of narrow ones: a layer norm of 4096 bf16 in 134 us, not 140. */
 static uint32_t group_of(const Row *r, Dim n, uint32_t most, bool many) {
     uint32_t group = LEAST_GROUP, few = most < ROW_ITEMS ? most : ROW_ITEMS, own = few;
     bool narrow = r->words && 4 * r->words >= 2 * r->read;
@@ -127,8 +127,8 @@ static uint32_t cluster_of(const Row *r, Dim n, Dim rows, uint32_t most, uint32_
     }
     return 0;
 }
-/* If a block with a row fills a multiprocessor: smaller ones, of which two do not wait for memory at the same time, with
-   few registers for the row if there is room for so much in shared memory. */
+/* If a block with a row fills a multiprocessor: smaller ones, of which two do not wait for memory at the same time,
+   with few registers for the row if there is room for so much in shared memory. */
 static void halve(const Row *r, HeldRow *h, Dim n, Dim rows, uint32_t *most) {
     uint32_t few = HELD_NEAR / (r->words ? r->words : 1) / h->run * h->run, room = HELD_ROOM;
     bool here = n <= (Dim)HELD_THREADS * *most, idle = r->clusters && rows < HELD_BLOCKS;

@@ -41,8 +41,8 @@ static void points(Plan *p, Step *s) {
         g->items = dim_mul(p->cx->types, g->items, loop_extent(p->ix, s->kept[i]));
     }
 }
-/* Parts of a loop of n iterations, one more loop of the grid: of so many iterations at least, as many parts at most; their
-   length is a multiple of `turn`. */
+/* Parts of a loop of n iterations, one more loop of the grid: of so many iterations at least, as many parts at most;
+   their length is a multiple of `turn`. */
 typedef struct {
     int64_t least, most;
     Dim turn;
@@ -178,8 +178,9 @@ static void set_run(Plan *p, Step *s, Atom loop, uint32_t run) {
     }
     g->loops = loops, g->items = extents(p, loops, g->nloops);
 }
-/* Accesses that are not wide: a thread has elements of the same place in neighbouring rows or, of the only row, as far apart
-   as a block has threads, so that several are in flight, and what neighbouring rows read in common is read once. */
+/* Accesses that are not wide: a thread has elements of the same place in neighbouring rows or, of the only row, as
+   far apart as a block has threads, so that several are in flight, and what neighbouring rows read in common is read
+   once. */
 static void set_rows(Plan *p, Step *s, Atom loop, Dim cost, int64_t most) {
     uint32_t rows = RUN_TURNS;
     while (rows > 1 && (rows * cost > most || known_below(s->grid.items, (int64_t)rows * RUN_THREADS))) rows /= 2;
@@ -291,7 +292,8 @@ static void choose_sums(Plan *p, Step *s) {
         rows *= 2;
     if (rows > 1) share_columns(p, s, s->kept[s->nkept - 1], rows);
 }
-/* Terms are read several at a time if their loop is the thread's own: blocks of terms are then whole numbers of turns. */
+/* Terms are read several at a time if their loop is the thread's own: blocks of terms are then whole numbers of
+   turns. */
 static void choose_terms(Plan *p, Step *s, Dim outermost) {
     Dim n = s->nred > 1 ? loop_extent(p->ix, s->red[s->nred - 1]) : outermost;
     if (!s->reduces || !s->nred || s->red[s->nred - 1] == s->lane || s->written_out || s->carried) return;
@@ -342,8 +344,8 @@ static uint32_t prefix_run(Plan *p, const Step *s, uint32_t most) {
 }
 /* Combining two elements takes long. */
 static bool combines_slowly(const Step *s) { return prim_combiner[s->e->prim] == P_none; }
-/* May parts of n iterations wait for those before them? Each reads what all of these leave or, if there are more than `most`,
-   what groups of them do. */
+/* May parts of n iterations wait for those before them? Each reads what all of these leave or, if there are more than
+   `most`, what groups of them do. */
 static bool may_wait(Plan *p, const Step *s, Dim n, int64_t part, int64_t most) {
     const Grid *g = &s->grid;
     bool known = dim_is_const(n) && dim_is_const(g->items) && g->items > 0 && !combines_slowly(s);
