@@ -19,8 +19,9 @@ V frame_dim(Frame *, Dim);       /* i64, written at e->block */
 static inline V reg_v(Reg r) { return (V){r.v}; }
 static inline Reg reg(V v, bool uniform, uint32_t depth) { return (Reg){v.ptr, uniform, depth}; }
 
-/* On a device: elements of arrays that are in shared memory while a kernel is at them. The value is as in memory. */
 typedef struct Kernel Kernel;
+/* On a device: how a kernel finds elements that it has in shared memory for now, not in their arrays. A value is as in
+   memory. */
 typedef struct {
     V (*load)(Kernel *, const Buf *, Dtype, Ix address);        /* NULL: this one is in its array */
     bool (*store)(Kernel *, const Buf *, Dtype, Ix address, V); /* false: this one goes there; NULL: all do */

@@ -50,8 +50,8 @@ static V near_first(Kernel *k, V run) {
 }
 static Dim near_elements(const Kernel *k) {
     const HeldRow *h = &k->x.step->held;
-    Dim rest = loop_extent(k->x.ix, k->x.step->lane) - h->rest, at_once = (Dim)h->group * h->run;
-    return h->cluster ? (rest + at_once - 1) / at_once * k->block.threads * h->run : rest;
+    Dim rest = loop_extent(k->x.ix, k->x.step->lane) - h->rest;
+    return rows_near_elements(rest, h->cluster ? h->cluster : 1, (Dim)k->block.threads * h->run);
 }
 static void copy_rest(Kernel *k) {
     Emit *e = k->e;

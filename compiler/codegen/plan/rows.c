@@ -107,13 +107,15 @@ static bool copied(const Row *r) {
     }
     return !r->far && r->nnear;
 }
+Dim rows_near_elements(Dim rest, uint32_t blocks, Dim at_once) {
+    return blocks > 1 ? (rest + at_once * blocks - 1) / (at_once * blocks) * at_once : rest;
+}
 /* Is there room in the shared memory of each block for what so many threads of it do not have in registers? */
 static bool fits(const Row *r, Dim n, uint32_t blocks, uint32_t threads, uint32_t most, uint32_t room) {
     uint32_t all = r->p->target->device->shared;
     if (room > all) room = all;
-    Dim each = (Dim)threads * r->step->held.run, at_once = each * blocks, rest = n - (Dim)blocks * threads * most;
-    if (blocks > 1) rest = (rest + at_once - 1) / at_once * each;
-    return rest * r->bytes + (Dim)HELD_SCRATCH * r->step->nreductions <= room;
+    Dim here = rows_near_elements(n - (Dim)blocks * threads * most, blocks, (Dim)threads * r->step->held.run);
+    return here * r->bytes + (Dim)HELD_SCRATCH * r->step->nreductions <= room;
 }
 /* Do so many blocks of HELD_TWICE threads have the row, each no more than this of it in shared memory? */
 static bool have(const Row *r, Dim n, uint32_t blocks, uint32_t most, uint32_t room) {
