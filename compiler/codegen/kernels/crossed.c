@@ -11,7 +11,7 @@
 
 enum { MOST_READS = 8, MOST_IN_CELL = 4 }; /* of a thread at once; elements of a cell */
 
-typedef struct Tile {
+typedef struct {
     const Crossed *c;
     MlirType cell;        /* of shared memory */
     uint32_t bits, apart; /* of an element; cells between iterations of `across` */
@@ -29,6 +29,7 @@ static V modulo(Kernel *k, V a, uint32_t n) { return em_bin(k->e, "llvm.urem", a
 static V number_of(Kernel *k, uint32_t i) {
     return em_add(k->e, thread_number(k), em_i64(k->e, (int64_t)i * k->block.threads));
 }
+static bool is_store(const Tile *t, uint32_t m) { return t->c->at[m].kind == PLACE_STORE; }
 static Dim length(const Kernel *k, Atom loop) { return loop_extent(k->x.ix, loop); }
 
 /* ---- cells */
@@ -71,13 +72,13 @@ static V word_of(Kernel *k, const Tile *t, const Access *a) {
     return em_add(k->e, over(k, t->lane, crossed_together(t->c)), a->word);
 }
 /* Where the elements of lane l lie of the access whose numbers are bound. */
-static V place_of(Kernel *k, const Tile *t, const CrossedPlace *p, uint32_t l) {
+static V place_of(Kernel *k, const Tile *t, const ArrayPlace *p, uint32_t l) {
     const Crossed *c = t->c;
     Indices *x = k->x.ix;
     Ix lane = ix_add(x, ix_scale(x, ix_atom(x, c->words), crossed_together(c)), ix_dim(x, l));
     Ix at = ix_substitute(x, p->address, c->across, ix_scale(x, ix_atom(x, c->reads), crossed_read(c)));
     V index = kernel_index(k, ix_substitute(x, at, k->lane, lane));
-    return em_gep(k->e, kernel_buffer(k, p->buf), index, em_memory_type(k->e, p->d));
+    return em_gep(k->e, kernel_buffer(k, p->buf), index, em_memory_type(k->e, p->dtype));
 }
 static V first_cell(Kernel *k, const Tile *t, const Access *a) {
     return em_add(k->e, times(k, a->read, crossed_read(t->c) * t->apart), a->word);
@@ -98,7 +99,7 @@ static Access read_access(Kernel *k, const Tile *t, uint32_t number) {
     kernel_bind(k, c->reads, within(k, read_of(k, t, &a), c->reads, c->across_side / n));
     kernel_bind(k, c->words, within(k, word_of(k, t, &a), c->words, c->lane_side / q));
     for (uint32_t m = 0; m < c->n; m++)
-        for (uint32_t l = 0; l < q && !c->at[m].store; l++)
+        for (uint32_t l = 0; l < q && !is_store(t, m); l++)
             a.got[m][l] = em_load(e, em_vec(e, element_bits(k, t), n), place_of(k, t, &c->at[m], l), DEVICE_ALIGN);
     kernel_leave(k);
     return a;
@@ -106,7 +107,7 @@ static Access read_access(Kernel *k, const Tile *t, uint32_t number) {
 static void leave_access(Kernel *k, const Tile *t, const Access *a) {
     V first = first_cell(k, t, a), cell = {NULL};
     for (uint32_t m = 0; m < t->c->n; m++)
-        for (uint32_t j = 0; j < crossed_read(t->c) && !t->c->at[m].store; j++) {
+        for (uint32_t j = 0; j < crossed_read(t->c) && !is_store(t, m); j++) {
             for (uint32_t l = 0; l < crossed_together(t->c); l++)
                 cell = into_cell(k, t, cell, em_extract(k->e, a->got[m][l], j), l);
             em_store(k->e, cell, cell_at(k, t, m, first, j * t->apart), cell_bytes(t));
@@ -124,35 +125,33 @@ static void fetch(Kernel *k, const Tile *t) {
 
 /* ---- runs along the lanes */
 /* Is this the place of element j of the run? */
-static bool is_place(Kernel *k, const CrossedPlace *p, const Buf *b, Dtype d, Ix address, uint32_t j) {
+static bool is_place(Kernel *k, const ArrayPlace *p, const Buf *b, Dtype d, Ix address, uint32_t j) {
     const Step *s = k->x.step;
     Indices *x = k->x.ix;
     Ix lane = ix_add(x, ix_scale(x, ix_atom(x, s->runs), s->run), ix_dim(x, j));
-    if (!same_buf(p->buf, b) || p->d != d) return false;
+    if (!same_buf(p->buf, b) || p->dtype != d) return false;
     return ix_substitute(x, p->address, k->lane, lane) == crossed_address(x, s, address);
 }
 static V cell_in_run(Kernel *k, const Tile *t, uint32_t m, uint32_t j) {
     return cell_at(k, t, m, em_add(k->e, times(k, t->row, t->apart), t->first), j / crossed_together(t->c));
 }
-bool crossed_load(Kernel *k, const Buf *b, Dtype d, Ix address, Reg *r) {
-    const Tile *t = k->crossed;
+static V load(Kernel *k, const Buf *b, Dtype d, Ix address) {
+    const Tile *t = k->elsewhere->user;
     for (uint32_t m = 0; k->in_run && m < t->c->n; m++) {
         uint32_t j = k->in_run - 1;
-        if (t->c->at[m].store || !is_place(k, &t->c->at[m], b, d, address, j)) continue;
+        if (is_store(t, m) || !is_place(k, &t->c->at[m], b, d, address, j)) continue;
         V v = em_load(k->e, t->cell, cell_in_run(k, t, m, j), cell_bytes(t));
         v = out_of_cell(k, t, v, j % crossed_together(t->c));
         MlirType type = em_memory_type(k->e, d);
-        if (!mlirTypeIsAInteger(type)) v = em_cast(k->e, "llvm.bitcast", type, v);
-        *r = reg(em_to_register(k->e, d, v), true, k->x.depth);
-        return true;
+        return mlirTypeIsAInteger(type) ? v : em_cast(k->e, "llvm.bitcast", type, v);
     }
-    return false;
+    return (V){NULL};
 }
-bool crossed_store(Kernel *k, const Buf *b, Dtype d, Ix address, V v) {
-    Tile *t = k->crossed;
+static bool store(Kernel *k, const Buf *b, Dtype d, Ix address, V v) {
+    Tile *t = k->elsewhere->user;
     for (uint32_t m = 0; m < t->c->n; m++) {
         uint32_t j = t->next[m], q = crossed_together(t->c);
-        if (!t->c->at[m].store || !is_place(k, &t->c->at[m], b, d, address, j)) continue;
+        if (!is_store(t, m) || !is_place(k, &t->c->at[m], b, d, address, j)) continue;
         if (!mlirTypeIsAInteger(mlirValueGetType(v))) v = em_cast(k->e, "llvm.bitcast", element_bits(k, t), v);
         t->part[m] = into_cell(k, t, t->part[m], v, j % q);
         if (j % q == q - 1) em_store(k->e, t->part[m], cell_in_run(k, t, m, j), cell_bytes(t));
@@ -192,7 +191,7 @@ static void run_of(Kernel *k, Tile *t, uint32_t number) {
     kernel_bind(k, s->runs, at);
     memset(t->next, 0, sizeof t->next);
     kernel_whole_run(k);
-    for (uint32_t m = 0; m < c->n; m++) assert(!c->at[m].store || t->next[m] == s->run);
+    for (uint32_t m = 0; m < c->n; m++) assert(!is_store(t, m) || t->next[m] == s->run);
     k->least = least;
     leave_if(k, &f, a.ptr || b.ptr);
 }
@@ -210,7 +209,7 @@ static void write_access(Kernel *k, const Tile *t, uint32_t number) {
     kernel_bind(k, c->reads, read);
     kernel_bind(k, c->words, word);
     for (uint32_t m = 0; m < c->n; m++)
-        for (uint32_t l = 0; l < q && c->at[m].store; l++) {
+        for (uint32_t l = 0; l < q && is_store(t, m); l++) {
             V all = em_1(e, "llvm.mlir.zero", em_vec(e, element_bits(k, t), n), 0, NULL, 0, NULL);
             for (uint32_t j = 0; j < n; j++) {
                 V cell = em_load(e, t->cell, cell_at(k, t, m, first, j * t->apart), cell_bytes(t));
@@ -238,11 +237,11 @@ void kernel_crossed(Kernel *k) {
     uint32_t n = c->across_side * (c->lane_side / s->run) / k->block.threads;
     Tile t = tile_of(k, c);
     bool reads = false, stores = false;
-    for (uint32_t m = 0; m < c->n; m++) *(c->at[m].store ? &stores : &reads) = true;
+    for (uint32_t m = 0; m < c->n; m++) *(is_store(&t, m) ? &stores : &reads) = true;
     if (reads) fetch(k, &t), threads_meet(k);
-    k->crossed = &t;
+    k->elsewhere = &(Elsewhere){load, store, &t};
     for (uint32_t i = 0; i < n; i++) run_of(k, &t, i);
-    k->crossed = NULL;
+    k->elsewhere = NULL;
     if (stores) threads_meet(k);
     for (uint32_t i = 0; stores && i < accesses(k, c); i++) write_access(k, &t, i);
     if (!s->grid.once) threads_meet(k); /* before the next tile */

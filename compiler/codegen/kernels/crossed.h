@@ -3,11 +3,7 @@
 #define JAXCC_KERNELS_CROSSED_H
 #include "kernel.h"
 
-/* A block's tile of a step that has such reads. */
+/* A block's tile of a step that has such places. */
 void kernel_crossed(Kernel *);
-/* While its runs are written: is the element at this address one of them? Then *r is it. */
-bool crossed_load(Kernel *, const Buf *, Dtype, Ix address, Reg *r);
-/* Is it to be written there? Then shared memory gets it, as memory would have it. */
-bool crossed_store(Kernel *, const Buf *, Dtype, Ix address, V);
 
 #endif

@@ -19,7 +19,16 @@ V frame_dim(Frame *, Dim);       /* i64, written at e->block */
 static inline V reg_v(Reg r) { return (V){r.v}; }
 static inline Reg reg(V v, bool uniform, uint32_t depth) { return (Reg){v.ptr, uniform, depth}; }
 
-typedef struct Kernel {
+typedef struct Kernel Kernel;
+/* On a device: how a kernel finds elements that it has in shared memory for now, not in their arrays. A value is as in
+   memory. */
+typedef struct {
+    V (*load)(Kernel *, const Buf *, Dtype, Ix address);        /* NULL: this one is in its array */
+    bool (*store)(Kernel *, const Buf *, Dtype, Ix address, V); /* false: this one goes there; NULL: all do */
+    void *user;
+} Elsewhere;
+
+struct Kernel {
     Eval x;
     Emit *e;
     Frame *frame;
@@ -46,21 +55,16 @@ typedef struct Kernel {
         int64_t shared;                /* bytes of shared memory */
         V scratch;                     /* of it, for merging: */
         int64_t scratch_bytes;
-        V maps; /* tensor maps of the operands of a product whose terms come as boxes */
-    } block;    /* on a device */
-    struct Tile
-        *crossed; /* what it reads and writes across the lanes is in shared memory (crossed.c); NULL: it is not */
+        V maps;                 /* tensor maps of the operands of a product whose terms come as boxes */
+    } block;                    /* on a device */
+    const Elsewhere *elsewhere; /* NULL: everything is in its array */
     struct {
-        bool here;          /* an element beyond what is in registers is evaluated, */
-        Ix at;              /* which is this one of the row */
-        V first;            /* of those in shared memory that the thread does at once the first, … */
-        Dim offset;         /* … and the element is so many behind it */
-        V near[ROW_ARRAYS]; /* shared memory for them */
-        bool waited;        /* they have come */
+        V near[ROW_ARRAYS]; /* shared memory for what is beyond registers */
+        bool waited;        /* it has come */
     } rest;                 /* on a device: of a row (rows.c) */
     uint32_t in_run;        /* 1 + the number in its run of the element that is evaluated; 0: none is */
     bool rows;              /* values over the kept axes are being stored; else values over the whole domain */
-} Kernel;
+};
 extern const Operations kernel_operations;
 
 /* ---- scopes: after a loop's block is opened (em_for), kernel_enter makes it the innermost scope and kernel_bind sets
@@ -101,13 +105,14 @@ typedef struct {
     bool done;
 } Pending;
 void kernel_store_all(Kernel *, Pending *, uint32_t n);
-/* On a device: stores n neighbours if one access does that, so that they make way in the cache for what others read again. */
+/* On a device: stores n neighbours if one access does that, so that they make way in the cache for what others read
+   again. */
 void kernel_stream(Kernel *, Pending *run, uint32_t n);
 /* The values at the current index of the domain that belong to the stage k->x.level, into all[0], all[apart], …; how
    many. */
 uint32_t kernel_pending(Kernel *, Pending *all, uint32_t apart);
-/* Writes the step's stores at the current index of the domain whose values belong to the stage k->x.level; only the lanes
-   of k->tail, if it is set. */
+/* Writes the step's stores at the current index of the domain whose values belong to the stage k->x.level; only the
+   lanes of k->tail, if it is set. */
 void kernel_stores(Kernel *);
 
 /* ---- edges (edge.c) */
@@ -129,8 +134,8 @@ V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
    other type, f32. */
 V kernel_program(Kernel *, const Eqn *, const V *x, uint32_t w);
 V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint32_t w);
-/* -ffp-contract: the operand of `e` that is a product and is rounded once with the sum or difference that `e` is; 2: neither.
-   A sum of two products is not contracted: a·b − c·d stays 0 where both are equal. */
+/* -ffp-contract: the operand of `e` that is a product and is rounded once with the sum or difference that `e` is; 2:
+   neither. A sum of two products is not contracted: a·b − c·d stays 0 where both are equal. */
 typedef struct {
     const Eqn *maker; /* computes the operand, or NULL */
     bool alone;       /* its result is not in memory, and nothing else uses it */
@@ -140,11 +145,11 @@ uint32_t kernel_contracts(const Kernel *, const Eqn *e, const Summand x[2]);
 V kernel_contracted(Kernel *, const Eqn *e, uint32_t product, const V *x);
 /* A primitive of two operands of one type. */
 V kernel_binary(Kernel *, Prim, Dtype, const V *x);
-/* A program of elementwise equations and loops on scalars, in w lanes at once. An operand, and then a result, may be a scalar: it is
-   the same in all lanes. */
+/* A program of elementwise equations and loops on scalars, in w lanes at once. An operand, and then a result, may be
+   a scalar: it is the same in all lanes. */
 void kernel_run(Kernel *, const Jaxpr *, const V *x, uint32_t w, V *out);
-/* The same for the program of an equation whose elements are at this index: it may read operands at computed places, and
-   writes what it stacks where the step stores it. */
+/* The same for the program of an equation whose elements are at this index: it may read operands at computed places,
+   and writes what it stacks where the step stores it. */
 void kernel_run_at(Kernel *, const Eqn *, const Ix *element, const V *x, uint32_t w, V *out);
 V kernel_literal(Kernel *, Val, uint32_t w);
 Reg kernel_convert(Kernel *, Reg, Dtype from, Dtype to); /* DT_none: as it is */
@@ -157,17 +162,17 @@ KernelRule kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_s
 KernelRule device_loops, device_combine, device_dot, device_dot_combine, device_cumulative, device_scatter;
 /* Reduces a part of the prefixes, before device_cumulative where the step has parts. */
 KernelRule device_cumulative_parts;
-/* Before device_scatter, if it needs claims; if positions are sorted and there are parts. The tiles of a sort, then runs,
-   once for each length. */
+/* Before device_scatter, if it needs claims; if positions are sorted and there are parts. The tiles of a sort, then
+   runs, once for each length. */
 KernelRule device_claim, device_parts, device_sort, device_merge;
-/* Or by digits of keys, in each pass: the counts of the tiles, what tiles before have, and the elements are moved; the first
-   pass, those between, the last one and the only one, of which both do not store keys. */
+/* Or by digits of keys, in each pass: the counts of the tiles, what tiles before have, and the elements are moved;
+   the first pass, those between, the last one and the only one, of which both do not store keys. */
 KernelRule device_count_first, device_count, device_count_before;
 KernelRule device_move_first, device_move, device_move_last, device_move_only;
 /* The place of a scatter's position, as the keys that are sorted. */
 V scatter_key(Kernel *, Dtype key);
-/* The sum of a product, of type `acc`, in the result's type; if that does not represent all values of the operands' type,
-   a float is first rounded to the latter. */
+/* The sum of a product, of type `acc`, in the result's type; if that does not represent all values of the operands'
+   type, a float is first rounded to the latter. */
 Reg dot_result(Kernel *, const Eqn *, Dtype acc, Reg sum);
 /* Loops over n atoms, the outermost from lo to hi, the last one with lanes if it is k->lane; `inside` writes the
    body. */
@@ -178,7 +183,8 @@ typedef struct {
     void *user;
 } Nesting;
 void kernel_nest(Kernel *, Nesting, V lo, V hi);
-/* The step's axes with a loop replaced by an index, which counts the iterations of all loops that were collapsed into it. */
+/* The step's axes with a loop replaced by an index, which counts the iterations of all loops that were collapsed into
+   it. */
 Ix *kernel_axes(Kernel *, Atom loop, Ix);
 /* Writes what is inside a loop, with the loop replaced by an index. */
 typedef void Inside(Kernel *, void *user);

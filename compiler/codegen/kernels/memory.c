@@ -1,10 +1,8 @@
 #include "../plan/dot.h"
 #include "kernel.h"
 #include "../cost.h"
-#include "crossed.h"
 #include "threads.h"
 #include "point.h"
-#include "rows.h"
 #include <assert.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
@@ -67,9 +65,7 @@ static uint32_t load_align(Kernel *k, const Buf *b, Dtype d, Ix address) {
 }
 static Reg load_uniform(Kernel *k, Buf *b, Dtype d, Ix address) {
     Emit *e = k->e;
-    Reg crossed;
-    if (k->crossed && crossed_load(k, b, d, address, &crossed)) return crossed;
-    V near = rows_near(k, b, d, address);
+    V near = k->elsewhere ? k->elsewhere->load(k, b, d, address) : (V){NULL};
     if (near.ptr) return reg(em_to_register(e, d, near), true, k->x.depth);
     V base = kernel_buffer(k, b);
     Reg i = kernel_index_reg(k, address);
@@ -317,9 +313,11 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
     MlirType t = em_memory_type(e, d);
     V base = kernel_buffer(k, b), i = kernel_index(k, address);
     if (!lanes) {
+        const Elsewhere *to = k->elsewhere;
         V v = r.uniform || k->w == 1 ? reg_v(r) : em_extract(e, reg_v(r), 0);
-        if (k->crossed && crossed_store(k, b, d, address, em_to_memory(e, d, v))) return;
-        em_store(e, em_to_memory(e, d, v), em_gep(e, base, i, t), address_align(k->x.plan, b, d, address));
+        V p = em_gep(e, base, i, t), m = em_to_memory(e, d, v);
+        if (!to || !to->store || !to->store(k, b, d, address, m))
+            em_store(e, m, p, address_align(k->x.plan, b, d, address));
         return;
     }
     V m = em_to_memory(e, d, kernel_vector(k, r));
@@ -432,7 +430,7 @@ void kernel_stores(Kernel *k) {
     kernel_store_all(k, all, kernel_pending(k, all, 1));
 }
 
-/* ---- stores of a GPU that leave its last cache soon: 1 M rows of 512 bytes from a table of 25 MB in 184 us, not 201 */
+/* ---- stores of a GPU that leave its last cache soon: rows of 512 bytes from a table of 25 MB in 184 us, not 201 */
 enum { STREAM_WORDS = DEVICE_ALIGN / 4, LEAST_STREAMED = 2 /* bytes of an element */ };
 static bool is_streamed(Kernel *k, const Pending *run, uint32_t n) {
     bool wide = dtype_bytes(run->d) >= LEAST_STREAMED && n * dtype_bytes(run->d) == DEVICE_ALIGN;

@@ -2,12 +2,14 @@
 #include "../cost.h"
 #include "rows.h"
 #include "threads.h"
+#include <assert.h>
 #include <mlir-c/Dialect/LLVM.h>
 
-/* All elements of a thread are evaluated in the scope of the stages, where they are remembered: a later stage has them in
-   registers. A thread without a last run has that of the row instead, which no sum counts and which it does not store.
-   What is beyond the registers is evaluated in each stage anew, from shared memory if the step says so: each thread
-   copies what it reads itself, all at once before the first stage, so that no registers wait for memory. */
+/* All elements of a thread are evaluated in the scope of the stages, where they are remembered: a later stage has
+   them in registers. A thread without a last run has that of the row instead, which no sum counts and which it does
+   not store. What is beyond the registers is evaluated in each stage anew, from shared memory if the step says so:
+   each thread copies what it reads itself, all at once before the first stage, so that no registers wait for memory.
+   */
 
 static bool last_may_lack(const Kernel *k) {
     const HeldRow *h = &k->x.step->held;
@@ -48,14 +50,15 @@ static V near_first(Kernel *k, V run) {
 }
 static Dim near_elements(const Kernel *k) {
     const HeldRow *h = &k->x.step->held;
-    Dim rest = loop_extent(k->x.ix, k->x.step->lane) - h->rest, at_once = (Dim)h->group * h->run;
-    return h->cluster ? (rest + at_once - 1) / at_once * k->block.threads * h->run : rest;
+    Dim rest = loop_extent(k->x.ix, k->x.step->lane) - h->rest;
+    return rows_near_elements(rest, h->cluster ? h->cluster : 1, (Dim)k->block.threads * h->run);
 }
 static void copy_rest(Kernel *k) {
     Emit *e = k->e;
     Indices *x = k->x.ix;
     const HeldRow *h = &k->x.step->held;
     Dim n = loop_extent(x, k->x.step->lane);
+    assert(h->cluster || h->group == k->block.threads); /* no other row is in the block's memory */
     for (uint32_t i = 0; i < h->nnear; i++)
         k->rest.near[i] = threads_share(k, near_elements(k) * dtype_bytes(h->near[i].dtype));
     V first = em_bin(e, "llvm.add", em_i64(e, h->rest / h->run), member_number(k));
@@ -65,12 +68,11 @@ static void copy_rest(Kernel *k) {
     Ix at = ix_scale(x, ix_atom(x, h->last), h->run);
     V slot = near_first(k, em_arg(&f.scope, 0));
     for (uint32_t i = 0; i < h->nnear; i++) {
-        const RowArray *a = &h->near[i];
+        const ArrayPlace *a = &h->near[i];
         MlirType t = em_memory_type(e, a->dtype);
         Ix from = row_at(x, k->x.step, a->address, at);
-        copy_run(k, em_gep(e, k->rest.near[i], slot, t),
-                 em_gep(e, kernel_buffer(k, (Buf *)a->buf), kernel_index(k, from), t), h->run * dtype_bytes(a->dtype),
-                 address_align(k->x.plan, a->buf, a->dtype, from));
+        copy_run(k, em_gep(e, k->rest.near[i], slot, t), em_gep(e, kernel_buffer(k, a->buf), kernel_index(k, from), t),
+                 h->run * dtype_bytes(a->dtype), address_align(k->x.plan, a->buf, a->dtype, from));
     }
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
@@ -82,15 +84,22 @@ static void wait_for_rest(Kernel *k) {
         threads_intrinsic(k->e, "llvm.nvvm.cp.async.wait.group", no_type, 1, &none);
     k->rest.waited = true;
 }
-V rows_near(Kernel *k, const Buf *b, Dtype d, Ix address) {
+/* An element beyond what is in registers: its index; of those in shared memory that the thread does at once the
+   first, and how far it is behind that. */
+typedef struct {
+    Ix at;
+    V first;
+    Dim offset;
+} Near;
+static V load(Kernel *k, const Buf *b, Dtype d, Ix address) {
     Emit *e = k->e;
     Indices *x = k->x.ix;
-    if (!k->rest.here) return (V){NULL};
+    const Near *near = k->elsewhere->user;
     const HeldRow *h = &k->x.step->held;
     for (uint32_t i = 0; i < h->nnear; i++) {
-        const RowArray *a = &h->near[i];
-        if (!same_buf(a->buf, b) || row_at(x, k->x.step, a->address, k->rest.at) != address) continue;
-        V at = em_bin(e, "llvm.add", k->rest.first, em_i64(e, k->rest.offset));
+        const ArrayPlace *a = &h->near[i];
+        if (!same_buf(a->buf, b) || row_at(x, k->x.step, a->address, near->at) != address) continue;
+        V at = em_bin(e, "llvm.add", near->first, em_i64(e, near->offset));
         uint32_t bytes = dtype_bytes(d), whole = h->run * bytes < DEVICE_ALIGN ? h->run * bytes : DEVICE_ALIGN;
         bool begins = k->in_run && (k->in_run - 1) * bytes % DEVICE_ALIGN == 0;
         MlirType t = em_memory_type(e, d);
@@ -116,7 +125,7 @@ typedef struct {
     V *acc;
     Pending *all;      /* by store, then by element */
     uint32_t i, of, n; /* the element; stores of one */
-    bool rest;         /* beyond those in registers */
+    Near *near;        /* NULL: it is in registers */
 } Stage;
 static void element(Kernel *k, void *user) {
     Stage *g = user;
@@ -134,10 +143,13 @@ static void elements(Kernel *k, Stage *g, Atom first, uint32_t runs) {
     for (g->i = 0; g->i < g->of; g->i++) {
         Dim place = (Dim)(g->i / h->run) * h->group * h->run + g->i % h->run;
         Ix at = ix_add(x, ix_scale(x, ix_atom(x, first), h->run), ix_dim(x, place));
-        k->rest.here = g->rest, k->rest.at = at;
-        k->rest.offset = (Dim)(g->i / h->run) * k->block.threads * h->run + g->i % h->run;
+        const Elsewhere elsewhere = {load, NULL, g->near};
+        if (g->near) {
+            *g->near = (Near){at, g->near->first, (Dim)(g->i / h->run) * k->block.threads * h->run + g->i % h->run};
+            k->elsewhere = &elsewhere;
+        }
         kernel_substituted(k, k->x.step->lane, at, element, g);
-        k->rest.here = false;
+        k->elsewhere = NULL;
     }
 }
 static void store_if(Kernel *k, const Stage *g, V condition) {
@@ -150,7 +162,8 @@ static void store_if(Kernel *k, const Stage *g, V condition) {
     kernel_store_all(k, g->all, g->n * g->of);
     kernel_if_end(k, &f);
 }
-/* So many runs in each turn of a loop over what is not in registers, as far as there are whole turns; the end of them. */
+/* So many runs in each turn of a loop over what is not in registers, as far as there are whole turns; the end of
+   them. */
 static Dim turns_of_rest(Kernel *k, Dim from, uint32_t runs, uint32_t n, V *acc, const Stage *stage) {
     Emit *e = k->e;
     const HeldRow *h = &k->x.step->held;
@@ -161,9 +174,9 @@ static Dim turns_of_rest(Kernel *k, Dim from, uint32_t runs, uint32_t n, V *acc,
     For f = em_for(e, first, em_i64(e, end / h->run), em_i64(e, (int64_t)h->group * runs), n, acc);
     kernel_enter(k);
     kernel_bind(k, h->last, em_arg(&f.scope, 0));
-    k->rest.first = near_first(k, em_arg(&f.scope, 0));
+    Near near = {.first = near_first(k, em_arg(&f.scope, 0))};
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
-    Stage part = {.terms = stage->terms, .user = stage->user, .acc = next, .rest = true};
+    Stage part = {.terms = stage->terms, .user = stage->user, .acc = next, .near = &near};
     elements(k, &part, h->last, runs);
     store_if(k, &part, k->block.exists);
     kernel_leave(k);

@@ -10,7 +10,4 @@ enum { MAX_HELD = 2 * STEP_REDUCTIONS };
 typedef void RowTerms(Kernel *, void *user, V *acc);
 void rows_held(Kernel *, uint32_t n, V *acc, RowTerms *, void *user);
 
-/* An element of the array that has come to shared memory, in the type of memory; NULL: it has not. */
-V rows_near(Kernel *, const Buf *, Dtype, Ix address);
-
 #endif

@@ -7,7 +7,7 @@
 /* Values move between threads as words of 32 bits. */
 enum { WORD = 32, MOST_WORDS = 4, SHARED_ALIGN = 16, SHARED_BASE = 1024 }; /* SHARED_BASE: warpgroups need it */
 
-static V intrinsic(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands) {
+V threads_intrinsic(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands) {
     int32_t segments[2] = {(int32_t)n, 0};
     Attr a[3] = {{"intrin", mlirStringAttrGet(e->mlir, mlirStringRefCreateFromCString(name))},
                  {"operandSegmentSizes", mlirDenseI32ArrayGet(e->mlir, 2, segments)},
@@ -16,14 +16,11 @@ static V intrinsic(Emit *e, const char *name, MlirType t, uint32_t n, const V *o
     MlirOperation op = em_op(e, "llvm.call_intrinsic", &(Op){result, &t, n, operands, 3, a, 0, NULL});
     return result ? mlirOperationGetResult(op, 0) : (V){NULL};
 }
-V threads_intrinsic(Emit *e, const char *name, MlirType t, uint32_t n, const V *operands) {
-    return intrinsic(e, name, t, n, operands);
-}
 /* A special register, read once where the kernel begins. */
 static V special(Kernel *k, V *known, const char *name) {
     if (known->ptr) return *known;
     MlirBlock was = kernel_at(k, 0);
-    *known = em_cast(k->e, "llvm.zext", k->e->i64, intrinsic(k->e, name, k->e->i32, 0, NULL));
+    *known = em_cast(k->e, "llvm.zext", k->e->i64, threads_intrinsic(k->e, name, k->e->i32, 0, NULL));
     k->e->block = was;
     return *known;
 }
@@ -58,7 +55,7 @@ V member_number(Kernel *k) {
 V chunk_number(Kernel *k) { return of_thread(k, &k->block.member, "llvm.udiv", k->block.threads / k->block.chunks); }
 void threads_meet(Kernel *k) {
     V barrier = em_int(k->e, k->e->i32, 0);
-    intrinsic(k->e, "llvm.nvvm.barrier.cta.sync.aligned.all", no_type, 1, &barrier);
+    threads_intrinsic(k->e, "llvm.nvvm.barrier.cta.sync.aligned.all", no_type, 1, &barrier);
 }
 void threads_meet_in_warp(Kernel *k) {
     V all = em_int(k->e, k->e->i32, -1);
@@ -91,6 +88,7 @@ V threads_share(Kernel *k, int64_t bytes) {
     V p = em_gep(e, em_cast(e, "llvm.addrspacecast", e->ptr, base), em_i64(e, k->block.shared), e->i8);
     e->block = was;
     k->block.shared += (bytes + SHARED_ALIGN - 1) / SHARED_ALIGN * SHARED_ALIGN;
+    assert(k->block.shared <= e->target->device->shared);
     return p;
 }
 
@@ -142,7 +140,7 @@ V threads_shuffle(Kernel *k, const char *mode, V value, V by) {
     threads_to_words(e, value, words);
     for (uint32_t i = 0; i < threads_words_in(e, t); i++) {
         V o[4] = {em_int(e, e->i32, -1), words[i], by, em_int(e, e->i32, bound)};
-        words[i] = intrinsic(e, name.at, e->i32, 4, o);
+        words[i] = threads_intrinsic(e, name.at, e->i32, 4, o);
     }
     return threads_from_words(e, t, words);
 }
@@ -238,11 +236,15 @@ static void merge_chunks(Kernel *k, uint32_t n, V *values, Merge *merge, void *u
     store_values(k, m.scratch, own, items, n, values);
     merge_sets(k, &m, n, values, merge, user);
 }
-void cluster_arrive(Kernel *k) { intrinsic(k->e, "llvm.nvvm.barrier.cluster.arrive.aligned", no_type, 0, NULL); }
-static void cluster_wait(Kernel *k) { intrinsic(k->e, "llvm.nvvm.barrier.cluster.wait.aligned", no_type, 0, NULL); }
+void cluster_arrive(Kernel *k) {
+    threads_intrinsic(k->e, "llvm.nvvm.barrier.cluster.arrive.aligned", no_type, 0, NULL);
+}
+static void cluster_wait(Kernel *k) {
+    threads_intrinsic(k->e, "llvm.nvvm.barrier.cluster.wait.aligned", no_type, 0, NULL);
+}
 /* In order what the blocks of the cluster have. Each writes its values to all of them, to a place of its own for each
-   merging: the kernel does one item, so that nobody writes there again, and after the last barrier to none that may have
-   ended. */
+   merging: the kernel does one item, so that nobody writes there again, and after the last barrier to none that may
+   have ended. */
 static void merge_blocks(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     Emit *e = k->e;
     uint32_t blocks = k->block.cluster;
@@ -254,7 +256,8 @@ static void merge_blocks(Kernel *k, uint32_t n, V *values, Merge *merge, void *u
     If f = em_if(e, em_cmpi(e, "ult", thread_number(k), em_i64(e, blocks)));
     V shared = em_cast(e, "llvm.addrspacecast", mlirLLVMPointerTypeGet(e->mlir, SHARED_SPACE), scratch);
     V to[2] = {shared, em_cast(e, "llvm.trunc", e->i32, thread_number(k))};
-    V there = intrinsic(e, "llvm.nvvm.mapa.shared.cluster", mlirLLVMPointerTypeGet(e->mlir, CLUSTER_SPACE), 2, to);
+    V there =
+        threads_intrinsic(e, "llvm.nvvm.mapa.shared.cluster", mlirLLVMPointerTypeGet(e->mlir, CLUSTER_SPACE), 2, to);
     store_values(k, em_cast(e, "llvm.addrspacecast", e->ptr, there), own, 1, n, values);
     em_else(e, &f, 0, NULL);
     em_if_end(e, &f, NULL, NULL);

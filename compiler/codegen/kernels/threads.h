@@ -30,8 +30,8 @@ void threads_meet_in_warp(Kernel *);
 V threads_share(Kernel *, int64_t bytes);
 /* The same for each item that the block does at once; this one's. */
 V threads_row(Kernel *, int64_t bytes);
-/* A value of another thread of the warp. `mode`: "bfly", the one whose number differs in the bits `by` (i32); "up", the one
-   `by` before, or its own value if there is none; "idx", thread `by`. */
+/* A value of another thread of the warp. `mode`: "bfly", the one whose number differs in the bits `by` (i32); "up",
+   the one `by` before, or its own value if there is none; "idx", thread `by`. */
 V threads_shuffle(Kernel *, const char *mode, V value, V by);
 /* A value as words of i32, at most 4, the lowest first. */
 uint32_t threads_words_in(Emit *, MlirType);
@@ -39,8 +39,8 @@ void threads_to_words(Emit *, V, V *words);
 V threads_from_words(Emit *, MlirType, const V *words);
 enum { MAX_MERGED = 2 * STEP_REDUCTIONS };
 /* Combines n values of each thread that does the same item: afterwards all of them have the same ones. Threads of a
-   warp combine theirs in a tree, then the results of the warps, or else the chunks, are combined in order, then those of the
-   blocks of a cluster. All must come here. */
+   warp combine theirs in a tree, then the results of the warps, or else the chunks, are combined in order, then those
+   of the blocks of a cluster. All must come here. */
 typedef void Merge(Emit *, void *user, V *x, const V *y); /* y into x */
 void threads_merge(Kernel *, uint32_t n, V *values, Merge *, void *user);
 /* The same for that many neighbouring threads, a power of two up to a warp. */
@@ -52,14 +52,14 @@ V threads_from_lane(Kernel *, V value, uint32_t lane);
 /* What the threads before this one have, combined in order, `none` for the first; *all: what all have. `none` is
    neutral. All threads must come here. */
 V threads_prefix(Kernel *, V value, V none, Merge *, void *user, V *all);
-/* The same for n values of each thread: value i of all threads of a warp comes before value i + 1 of any, and all values of
-   a warp before those of the next. */
+/* The same for n values of each thread: value i of all threads of a warp comes before value i + 1 of any, and all
+   values of a warp before those of the next. */
 enum { MOST_PREFIXES = 16 };
 void threads_prefixes(Kernel *, uint32_t n, V *values, V none, Merge *, void *user, V *all);
 /* The same within each warp, for each value apart. */
 void threads_prefixes_apart(Kernel *, uint32_t n, V *values, V none, Merge *, void *user, V *all);
-/* Items have as many chunks as a warp has lanes, and the block as many items as warps: lane i of warp w gets the values of chunk
-   i of the block's item w. With `back`, once, what it then has goes back to where those came from. */
+/* Items have as many chunks as a warp has lanes, and the block as many items as warps: lane i of warp w gets the
+   values of chunk i of the block's item w. With `back`, once, what it then has goes back to where those came from. */
 void threads_swap_chunks(Kernel *, bool back, uint32_t n, V *values);
 /* Between them is what one of the threads that do an item together does. */
 If by_one_thread(Kernel *);

@@ -1,8 +1,8 @@
 #include "../cost.h"
 #include "apart.h"
 
-/* Do clusters of blocks have such rows (rows.c)? Of the longest ones only if they are so many that nothing is lost where
-   that is not so. */
+/* Do clusters of blocks have such rows (rows.c)? Of the longest ones only if they are so many that nothing is lost
+   where that is not so. */
 static bool of_clusters(const Plan *p, Dim rows, Dim terms) {
     const Dim some = (Dim)HELD_CLUSTER * HELD_TWICE * HELD_WORDS;
     if (!p->target->device->clusters || !dim_is_const(terms) || rows <= 0) return false;

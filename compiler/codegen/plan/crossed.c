@@ -1,12 +1,12 @@
 #include "crossed.h"
 #include "../cost.h"
-#include "../eval/record.h"
+#include "places.h"
 #include "threads.h"
 
-/* As in a transpose: a block has a tile of iterations of the two loops. Its threads read what lies beside each other along
-   `across` by accesses of 16 bytes into shared memory; after a barrier they have runs along the lanes, as elsewhere, and take
-   these elements from there. Stores go the other way. So memory is read and written 256 bytes at a time (8192 x 8192 f32:
-   159 us, so 135; a copy takes 130). */
+/* As in a transpose: a block has a tile of iterations of the two loops. Its threads read what lies beside each other
+   along `across` by accesses of 16 bytes into shared memory; after a barrier they have runs along the lanes, as
+   elsewhere, and take these elements from there. Stores go the other way. So memory is read and written 256 bytes at
+   a time (8192 x 8192 f32: 159 us, so 135; a copy takes 130). */
 
 enum { WORD_BYTES = 4 };
 uint32_t crossed_together(const Crossed *c) { return c->bytes < WORD_BYTES ? WORD_BYTES / c->bytes : 1; }
@@ -15,7 +15,6 @@ uint32_t crossed_read(const Crossed *c) { return DEVICE_ALIGN / c->bytes; }
 typedef struct {
     Plan *p;
     const Step *step;
-    const Eval *recorder;
     Crossed c;
     uint32_t widest;
     bool fits;
@@ -34,43 +33,29 @@ Ix crossed_address(Indices *x, const Step *s, Ix address) {
             address = ix_substitute(x, address, a, 0);
     return address;
 }
-static void add_crossed(Places *r, Buf *b, Dtype d, Ix address, bool store) {
+static void add_crossed(Places *r, const ArrayPlace *a) {
     Crossed *c = &r->c;
-    Atom across = loop_beside(r, address);
-    bool same = !c->n || (c->across == across && c->bytes == dtype_bytes(d));
-    if (!b || !across || !same || c->n == MOST_CROSSED || (!store && r->recorder->guard_id)) {
+    Atom across = loop_beside(r, a->address);
+    bool same = !c->n || (c->across == across && c->bytes == dtype_bytes(a->dtype));
+    if (!a->buf || !across || !same || c->n == MOST_CROSSED || a->guarded) {
         r->fits = false;
         return;
     }
-    c->across = across, c->bytes = dtype_bytes(d);
-    c->at[c->n++] = (CrossedPlace){b, d, crossed_address(r->p->ix, r->step, address), store};
+    c->across = across, c->bytes = dtype_bytes(a->dtype);
+    c->at[c->n] = *a;
+    c->at[c->n++].address = crossed_address(r->p->ix, r->step, a->address);
 }
-static void add(Places *r, Buf *b, Dtype d, Ix address, bool store) {
+static void add(void *user, const ArrayPlace *a) {
+    Places *r = user;
     bool other;
-    Dim moves = ix_coef(r->p->ix, address, r->step->lane, &other);
+    Dim moves = ix_coef(r->p->ix, a->address, r->step->lane, &other);
     if (!other && moves == 0) return;
-    if (dtype_bytes(d) > r->widest) r->widest = dtype_bytes(d);
+    if (dtype_bytes(a->dtype) > r->widest) r->widest = dtype_bytes(a->dtype);
     if (!other && moves == 1) return;
     if (other || !dim_is_const(moves))
         r->fits = false;
     else
-        add_crossed(r, b, d, address, store);
-}
-static void seen(void *user, Val v, const Ix *index, Ix address) {
-    Places *r = user;
-    const Info *info = v ? plan_info(r->p, v) : NULL; /* not an index that is a value */
-    if (v && info->class != VAL_SCALAR) add(r, info->buf, val_array(r->p->cx, v)->dtype, address, false);
-}
-static void collect(Places *r, Step *s) {
-    Eval *x = record(r->p, s, seen, r);
-    r->recorder = x;
-    each(Store, st, s->stores) {
-        Ix index[MAX_RANK];
-        step_at(r->p, s, st->v, index);
-        eval_value(x, st->v, index);
-        add(r, st->buf, st->as ? st->as : val_array(r->p->cx, st->v)->dtype, store_address(r->p, st, index), true);
-    }
-    record(r->p, NULL, NULL, NULL); /* `r` does not last as long as it */
+        add_crossed(r, a);
 }
 /* Iterations of a loop in a tile, a power of two; 0: the loop is too short. */
 static uint32_t side_of(const Places *r, Dim n) {
@@ -89,29 +74,29 @@ static bool whole(Places *r) {
     Indices *x = r->p->ix;
     Crossed *c = &r->c;
     for (uint32_t i = 0; i < c->n; i++) {
-        const CrossedPlace *a = &c->at[i];
+        const ArrayPlace *a = &c->at[i];
         Ix at = ix_substitute(x, a->address, c->across, ix_scale(x, ix_atom(x, c->reads), crossed_read(c)));
-        if (address_align(r->p, a->buf, a->d, at) < DEVICE_ALIGN) return false;
+        if (address_align(r->p, a->buf, a->dtype, at) < DEVICE_ALIGN) return false;
     }
     return true;
 }
-static void set_grid(Plan *p, Step *s) {
-    Grid *g = &s->grid;
-    Crossed *c = &s->crossed;
+/* Blocks do tiles. */
+static Grid grid_of(Plan *p, const Step *s, const Crossed *c) {
     Atom *loops = arena_new(p->arena, Atom, s->nkept);
-    g->nloops = s->nkept, g->loops = loops, g->items = 1;
+    Grid g = {.loops = loops, .nloops = s->nkept, .items = 1};
     for (uint32_t i = 0; i < s->nkept; i++) {
         loops[i] = s->kept[i] == s->lane ? c->lane_tiles : s->kept[i] == c->across ? c->across_tiles : s->kept[i];
-        g->items = dim_mul(p->cx->types, g->items, loop_extent(p->ix, loops[i]));
+        g.items = dim_mul(p->cx->types, g.items, loop_extent(p->ix, loops[i]));
     }
-    g->together = true, g->threads = g->group = BLOCK_THREADS;
-    g->once = dim_is_const(g->items) && g->items <= MOST_BLOCKS;
+    g.together = true, g.threads = g.group = BLOCK_THREADS;
+    g.once = dim_is_const(g.items) && g.items <= MOST_BLOCKS;
+    return g;
 }
 bool crossed_decide(Plan *p, Step *s) {
     Places r = {.p = p, .step = s, .fits = true};
     Crossed *c = &r.c;
     if (s->reduces || s->carried || s->unrolled || s->nkept < 2) return false;
-    collect(&r, s);
+    step_places(p, s, false, add, &r);
     if (!r.fits || !c->n || c->bytes > CROSSED_WIDEST || s->cost * DEVICE_ALIGN / r.widest > RUN_COST) return false;
     Dim n = loop_extent(p->ix, s->lane), m = loop_extent(p->ix, c->across);
     uint32_t run = DEVICE_ALIGN / r.widest;
@@ -123,12 +108,9 @@ bool crossed_decide(Plan *p, Step *s) {
     if (!whole(&r)) return false;
     c->lane_tiles = atom_loop(p->ix, (n + c->lane_side - 1) / c->lane_side);
     c->across_tiles = atom_loop(p->ix, (m + c->across_side - 1) / c->across_side);
-    s->crossed = *c;
-    set_grid(p, s);
-    if (dim_is_const(s->grid.items) && s->grid.items < CROSSED_TILES) {
-        s->crossed.n = 0, s->grid = (Grid){0};
-        return false;
-    }
+    const Grid g = grid_of(p, s, c);
+    if (dim_is_const(g.items) && g.items < CROSSED_TILES) return false;
+    s->crossed = *c, s->grid = g;
     s->run = run, s->run_turns = 1, s->run_loop = s->lane, s->runs = atom_loop(p->ix, n / run);
     return true;
 }

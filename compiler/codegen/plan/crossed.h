@@ -1,4 +1,5 @@
-/* Reads and stores that are apart along the lane loop and beside each other along another, on a GPU: through shared memory. */
+/* Reads and stores that are apart along the lane loop and beside each other along another, on a GPU: through shared
+   memory. */
 #ifndef JAXCC_CROSSED_H
 #define JAXCC_CROSSED_H
 #include "plan.h"

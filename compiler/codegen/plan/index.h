@@ -73,8 +73,8 @@ bool ix_is_loops(const Indices *, Ix);
 Ix ix_substitute(Indices *, Ix, Atom loop, Ix by);
 /* The same with `by` counting the iterations of all loops that were collapsed into it. In runs: see ix_divide_runs. */
 Ix ix_replaced(Indices *, Ix, Atom loop, Ix by, bool in_runs);
-/* a = d·quotient + rest. What divides d and all of `a` but a constant is not divided again, so that neighbouring elements have
-   quotients and remainders in common. */
+/* a = d·quotient + rest. What divides d and all of `a` but a constant is not divided again, so that neighbouring
+   elements have quotients and remainders in common. */
 void ix_divide_runs(Indices *, Ix a, Dim d, Ix *quotient, Ix *rest);
 
 #endif

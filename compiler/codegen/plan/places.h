@@ -3,12 +3,14 @@
 #define JAXCC_PLAN_PLACES_H
 #include "plan.h"
 
-/* TERM: what reductions read; GUARDED: only under a condition. */
-typedef enum { PLACE_TERM, PLACE_GUARDED, PLACE_READ, PLACE_STORE } PlaceKind;
-typedef void SeenPlace(void *user, PlaceKind, const Buf *, Dtype, Ix address);
-/* Every place in an array, once: with `terms` what the reductions read first, then for each store what its value and its
-   index read, and where it goes. */
+typedef void SeenPlace(void *user, const ArrayPlace *);
+/* Every place, once: with `terms` what the reductions read first, then for each store what its value and its index
+   read, and where it goes. */
 void step_places(Plan *, Step *, bool terms, SeenPlace *, void *user);
+/* What evaluating v at an index reads, nothing of which a step computes itself; where a store puts an element of its
+   value. */
+void value_places(Plan *, Val v, const Ix *index, SeenPlace *, void *user);
+ArrayPlace store_place(Plan *, const Store *, const Ix *index);
 
 /* Neighbouring iterations of the lane loop. */
 typedef struct {
@@ -16,6 +18,6 @@ typedef struct {
     uint32_t widest; /* bytes of the elements that lie beside each other */
 } Neighbours;
 /* Adds a place; returns by how many elements it moves, 0 if not in proportion. */
-Dim neighbours_add(Plan *, const Step *, Neighbours *, const Buf *, Dtype, Ix address);
+Dim neighbours_add(Plan *, const Step *, Neighbours *, const ArrayPlace *);
 
 #endif

@@ -83,8 +83,8 @@ typedef enum {
     STEP_SCAN,
     STEP_KINDS
 } StepKind;
-/* The lanes of the vectors of the main loop along an axis (0: it has none) and of its remainder: one masked vector, or 1,
-   element by element (0: it has none). */
+/* The lanes of the vectors of the main loop along an axis (0: it has none) and of its remainder: one masked vector,
+   or 1, element by element (0: it has none). */
 typedef struct {
     uint32_t main, tail;
 } Widths;
@@ -120,7 +120,8 @@ typedef struct {
     Ix index;
     Dim lo, hi;
 } Edge;
-/* Sums of many terms run in blocks (sums.h): the n outermost reduced loops are cut, into blocks of so many iterations. */
+/* Sums of many terms run in blocks (sums.h): the n outermost reduced loops are cut, into blocks of so many
+   iterations. */
 typedef struct {
     uint32_t n;
     Dim *block;   /* by reduced loop */
@@ -154,24 +155,28 @@ typedef struct {
     bool waits;     /* parts of prefixes: one kernel does all, in which a part waits for what those before it leave … */
     uint32_t group; /* … or so many parts in all, for those of later groups; 0: there are no groups */
 } Division;
-/* An array that reductions read along a row: where its elements are. */
+/* A place in an array that the loops of a step read or write: what reductions read; what else is read; what is
+   written. */
+typedef enum { PLACE_TERM, PLACE_READ, PLACE_STORE } PlaceKind;
 typedef struct {
-    const Buf *buf;
+    PlaceKind kind;
+    bool guarded; /* it is read only under a condition */
+    Buf *buf;
     Dtype dtype;
     Ix address;
-} RowArray;
+} ArrayPlace;
 enum { ROW_ARRAYS = 4 };
-/* On a device: what a thread has of a row that several threads share, if that is known and in its registers: `turns` runs
-   of `run` neighbouring elements, as many apart as the group's threads have together; the last one may not exist for all
-   of them. */
+/* On a device: what a thread has of a row that several threads share, if that is known and in its registers: `turns`
+   runs of `run` neighbouring elements, as many apart as the group's threads have together; the last one may not exist
+   for all of them. */
 typedef struct {
     uint32_t run, turns, group; /* turns 0: a loop goes along the row */
     uint32_t cluster;           /* of so many blocks, in which the group is; 0: one */
     Atom *loops;  /* nloops of them have become one, the last, which counts the iterations of all of them … */
     Dim *extents; /* … of so many */
     uint32_t nloops;
-    Dim rest;                  /* the elements from here on are too many: each stage reads them; 0: there are none */
-    RowArray near[ROW_ARRAYS]; /* what of these they read comes to shared memory first */
+    Dim rest;                    /* the elements from here on are too many: each stage reads them; 0: there are none */
+    ArrayPlace near[ROW_ARRAYS]; /* what reductions read of these comes to shared memory first */
     uint32_t nnear;
     Atom first, last; /* the number of the first run; of the last one, or that of the row if there is none */
 } HeldRow;
@@ -200,17 +205,11 @@ typedef struct {
     Apart why;
     uint32_t step; /* the one that it did not join; 0: there is none */
 } Begun;
-/* On a device: reads and stores of elements that are apart along the lane loop and beside each other along another: through shared memory
-   (crossed.h). */
+/* On a device: reads and stores of elements that are apart along the lane loop and beside each other along another go
+   through shared memory (crossed.h). */
 enum { MOST_CROSSED = 2 };
 typedef struct {
-    Buf *buf;
-    Dtype d;
-    Ix address;
-    bool store; /* it is written */
-} CrossedPlace;
-typedef struct {
-    CrossedPlace at[MOST_CROSSED];
+    ArrayPlace at[MOST_CROSSED];
     uint32_t n, bytes;               /* of such places; of an element */
     Atom across;                     /* the other loop */
     uint32_t lane_side, across_side; /* iterations of the two loops in a tile, powers of two */
@@ -396,8 +395,8 @@ static inline bool eqn_reduces(const Eqn *e) {
 }
 static inline bool eqn_point(const Eqn *e) { return prim_elementwise(e->prim) || prim_lower[e->prim] == LOWER_PROGRAM; }
 
-/* The index of a member of `step` in terms of the domain's axes, that of a stack after the loop's turn. False if its shape
-   is neither that of the domain nor that of the kept axes; *row says which. Axes of extent 1 do not count. */
+/* The index of a member of `step` in terms of the domain's axes, that of a stack after the loop's turn. False if its
+   shape is neither that of the domain nor that of the kept axes; *row says which. Axes of extent 1 do not count. */
 bool step_index(Plan *, const Step *, Val, Ix *index, bool *row);
 /* The same for a value known to have one of the two shapes, such as a member; returns `row`. */
 bool step_at(Plan *, const Step *, Val, Ix *index);
@@ -412,8 +411,8 @@ Body *plan_home(Plan *, Body *, Val v);
    `strides`, but for the one in panels; NULL: none is. */
 Buf *plan_materialise(Plan *, Body *, Val v, const Dim *strides, const Panels *, Dim elements, Dtype as);
 
-/* Scalars are registers of the host code, except for complex numbers and keys, which are in memory, and for those that a
-   device computes. */
+/* Scalars are registers of the host code, except for complex numbers and keys, which are in memory, and for those
+   that a device computes. */
 static inline bool plan_register(const Plan *p, Val v) {
     const ArrayType *t = val_array(p->cx, v);
     if (p->target->device && !val_info(p->cx, v)->lit && (v >= p->known.n || !p->known.at[v])) return false;
@@ -428,22 +427,24 @@ static inline bool plan_stacks(Plan *p, const Step *s, Val v) {
     const Info *info = plan_info(p, v);
     return info->stack && s && info->step == s->number;
 }
-/* Where the result of an equation that joins arrays is written: a buffer of its own, or its part of another such result. */
+/* Where the result of an equation that joins arrays is written: a buffer of its own, or its part of another such
+   result. */
 typedef struct {
     Buf *buf;
     Ix offset;
     Dim *strides;
 } Joined;
 Joined plan_join(Plan *, const Eqn *);
-/* The part of the result of such an equation that operand k is; *at: where it begins along the axis, then where it ends. */
+/* The part of the result of such an equation that operand k is; *at: where it begins along the axis, then where it
+   ends. */
 Joined plan_part(Plan *, const Eqn *, uint32_t k, Dim *at, Joined whole);
 /* Does it join single elements, at most MOST_BESIDE, which a step can store together? */
 bool joined_beside(Plan *, const Eqn *);
-/* Computes a virtual value in a step of its own: one of a long chain, so that evaluating the last does not recurse through
-   all, or one that is better read from memory. */
+/* Computes a virtual value in a step of its own: one of a long chain, so that evaluating the last does not recurse
+   through all, or one that is better read from memory. */
 void plan_cut(Plan *, Body *, Val);
-/* Elementwise programs (program.c): the most values that a loop keeps; what the results are that a loop stacks; copies of
-   what it scans. */
+/* Elementwise programs (program.c): the most values that a loop keeps; what the results are that a loop stacks;
+   copies of what it scans. */
 uint32_t program_carries(const Jaxpr *);
 void program_stacks(Plan *, const Eqn *);
 void program_stored(Plan *, Body *, const Eqn *);
@@ -484,8 +485,8 @@ uint32_t address_align(Plan *, const Buf *, Dtype, Ix address);
 Buf *plan_stored(Plan *, Body *, Val v);
 /* The step reads what is at that address. */
 void step_sees(Plan *, Step *, Ix address);
-/* The strides of a value of the step's domain that lies as an array that the step reads along another axis than its last
-   one; NULL: it is dense. */
+/* The strides of a value of the step's domain that lies as an array that the step reads along another axis than its
+   last one; NULL: it is dense. */
 const Dim *strides_as_read(Plan *, const Step *, Val v);
 /* The same of what a step computes, for readers that need not have it dense: it may lie as what it is computed from
    (transposed.c). */
@@ -496,8 +497,8 @@ Buf *plan_dense(Plan *, Body *, Val v);
 Val plan_same_order(Plan *, Val v);
 /* Is v the transpose of what a step computes, which suits storing it so? Then that step stores it (transposed.c). */
 bool plan_transposed(Plan *, Body *, Val v, Buf *to);
-/* The step that computes what a virtual value is computed from, if it may store that value as well: at its own index, and
-   of its own members or of earlier ones. */
+/* The step that computes what a virtual value is computed from, if it may store that value as well: at its own index,
+   and of its own members or of earlier ones. */
 Step *step_beside(Plan *, Body *, Val v);
 /* A dense buffer with v's elements in order; a reshape of an array in memory has that memory. */
 Buf *plan_reshaped(Plan *, Body *, Val v);

@@ -13,7 +13,7 @@ typedef struct {
     const Step *step;
     Neighbours lanes;
     uint32_t words, read; /* of what reductions read of an element: it is kept; its bytes in memory */
-    RowArray near[ROW_ARRAYS];
+    ArrayPlace near[ROW_ARRAYS];
     uint32_t nnear, bytes; /* bytes: of an element in all of these */
     bool far;              /* reductions read more than these */
     bool near_by;          /* these may be in shared memory */
@@ -26,23 +26,22 @@ static bool stored_here(const Step *s, const Buf *b) {
     return false;
 }
 /* The array may be read along the whole row before the first stage. */
-static void add_term(Row *r, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
-    bool other, along = ix_coef(r->p->ix, address, r->step->lane, &other) == 1 && !other;
+static void add_term(Row *r, const ArrayPlace *a) {
+    bool other, along = ix_coef(r->p->ix, a->address, r->step->lane, &other) == 1 && !other;
     for (uint32_t i = 0; i < r->nnear; i++)
-        if (same_buf(r->near[i].buf, b) && r->near[i].address == address) return;
-    r->far |= kind == PLACE_GUARDED || !along || ix_at(r->p->ix, address)->data || r->nnear == ROW_ARRAYS ||
-              stored_here(r->step, b);
+        if (same_buf(r->near[i].buf, a->buf) && r->near[i].address == a->address) return;
+    r->far |= a->guarded || !along || ix_at(r->p->ix, a->address)->data || r->nnear == ROW_ARRAYS ||
+              stored_here(r->step, a->buf);
     if (r->far) return;
-    r->near[r->nnear++] = (RowArray){b, d, address};
-    r->bytes += dtype_bytes(d);
+    r->near[r->nnear++] = *a;
+    r->bytes += dtype_bytes(a->dtype);
 }
-
-static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
+static void add(void *user, const ArrayPlace *a) {
     Row *r = user;
-    neighbours_add(r->p, r->step, &r->lanes, b, d, address);
-    if (kind > PLACE_GUARDED || !ix_uses(r->p->ix, address, r->step->lane)) return;
-    r->words += (dtype_bytes(d) + 3) / 4, r->read += dtype_bytes(d);
-    add_term(r, kind, b, d, address);
+    neighbours_add(r->p, r->step, &r->lanes, a);
+    if (a->kind != PLACE_TERM || !ix_uses(r->p->ix, a->address, r->step->lane)) return;
+    r->words += (dtype_bytes(a->dtype) + 3) / 4, r->read += dtype_bytes(a->dtype);
+    add_term(r, a);
 }
 bool rows_read_again(const Step *s) {
     if (s->levels > 2) return true;
@@ -56,13 +55,13 @@ static uint32_t run_of(const Row *r, Dim n, uint32_t most) {
     while (run > 1 && (run > most || n % run != 0)) run /= 2;
     return run ? run : 1;
 }
-/* The threads for a row, of which each has at most `most` elements in registers: if there are many rows half of them, but as
-   many bytes of narrow ones: a layer norm of 4096 bf16 in 134 us, not 140. */
+/* The threads for a row, of which each has at most `most` elements in registers: if there are many rows half of them,
+   but as many bytes of narrow ones: a layer norm of 4096 bf16 in 134 us, not 140. */
 static uint32_t group_of(const Row *r, Dim n, uint32_t most, bool many) {
-    uint32_t group = LEAST_GROUP, own = most < ROW_ITEMS ? most : ROW_ITEMS;
+    uint32_t group = LEAST_GROUP, few = most < ROW_ITEMS ? most : ROW_ITEMS, own = few;
     bool narrow = r->words && 4 * r->words >= 2 * r->read;
     if (many && most > HELD_EACH) own = narrow ? most : most / 2;
-    while (group < WARP && (Dim)group * ROW_ITEMS < n) group *= 2;
+    while (group < WARP && (Dim)group * few < n) group *= 2;
     if (many && n <= (Dim)WARP * most) return group;
     while (group < HELD_THREADS && (Dim)group * own < n) group *= 2;
     return group;
@@ -101,20 +100,22 @@ static bool copied(const Row *r) {
     const HeldRow *h = &r->step->held;
     Ix at = ix_scale(x, ix_atom(x, h->first), h->run);
     for (uint32_t i = 0; i < r->nnear; i++) {
-        const RowArray *a = &r->near[i];
+        const ArrayPlace *a = &r->near[i];
         Ix begin = row_at(x, r->step, a->address, at);
         if (h->run * dtype_bytes(a->dtype) < LEAST_COPY) return false;
         if (address_align(r->p, a->buf, a->dtype, begin) < LEAST_COPY) return false;
     }
     return !r->far && r->nnear;
 }
+Dim rows_near_elements(Dim rest, uint32_t blocks, Dim at_once) {
+    return blocks > 1 ? (rest + at_once * blocks - 1) / (at_once * blocks) * at_once : rest;
+}
 /* Is there room in the shared memory of each block for what so many threads of it do not have in registers? */
 static bool fits(const Row *r, Dim n, uint32_t blocks, uint32_t threads, uint32_t most, uint32_t room) {
     uint32_t all = r->p->target->device->shared;
     if (room > all) room = all;
-    Dim each = (Dim)threads * r->step->held.run, at_once = each * blocks, rest = n - (Dim)blocks * threads * most;
-    if (blocks > 1) rest = (rest + at_once - 1) / at_once * each;
-    return rest * r->bytes + (Dim)HELD_SCRATCH * r->step->nreductions <= room;
+    Dim here = rows_near_elements(n - (Dim)blocks * threads * most, blocks, (Dim)threads * r->step->held.run);
+    return here * r->bytes + (Dim)HELD_SCRATCH * r->step->nreductions <= room;
 }
 /* Do so many blocks of HELD_TWICE threads have the row, each no more than this of it in shared memory? */
 static bool have(const Row *r, Dim n, uint32_t blocks, uint32_t most, uint32_t room) {
@@ -128,8 +129,8 @@ static uint32_t cluster_of(const Row *r, Dim n, Dim rows, uint32_t most, uint32_
     }
     return 0;
 }
-/* If a block with a row fills a multiprocessor: smaller ones, of which two do not wait for memory at the same time, with
-   few registers for the row if there is room for so much in shared memory. */
+/* If a block with a row fills a multiprocessor: smaller ones, of which two do not wait for memory at the same time,
+   with few registers for the row if there is room for so much in shared memory. */
 static void halve(const Row *r, HeldRow *h, Dim n, Dim rows, uint32_t *most) {
     uint32_t few = HELD_NEAR / (r->words ? r->words : 1) / h->run * h->run, room = HELD_ROOM;
     bool here = n <= (Dim)HELD_THREADS * *most, idle = r->clusters && rows < HELD_BLOCKS;

@@ -41,8 +41,8 @@ static void points(Plan *p, Step *s) {
         g->items = dim_mul(p->cx->types, g->items, loop_extent(p->ix, s->kept[i]));
     }
 }
-/* Parts of a loop of n iterations, one more loop of the grid: of so many iterations at least, as many parts at most; their
-   length is a multiple of `turn`. */
+/* Parts of a loop of n iterations, one more loop of the grid: of so many iterations at least, as many parts at most;
+   their length is a multiple of `turn`. */
 typedef struct {
     int64_t least, most;
     Dim turn;
@@ -131,20 +131,20 @@ typedef struct {
     uint32_t far;  /* bytes of the elements beside each other along it */
     bool computed; /* a place depends on an element of an array */
 } Run;
-static void add_across(Run *r, Dtype d, Ix address) {
-    for (uint32_t i = 0; i < r->step->nkept; i++) {
+static void add_across(Run *r, const ArrayPlace *a) {
+    const Step *s = r->step;
+    for (uint32_t i = 0; i < s->nkept; i++) {
         bool other;
-        if (r->step->kept[i] == r->step->lane || ix_coef(r->p->ix, address, r->step->kept[i], &other) != 1 || other)
-            continue;
-        r->across = r->step->kept[i];
-        if (dtype_bytes(d) > r->far) r->far = dtype_bytes(d);
+        if (s->kept[i] == s->lane || ix_coef(r->p->ix, a->address, s->kept[i], &other) != 1 || other) continue;
+        r->across = s->kept[i];
+        if (dtype_bytes(a->dtype) > r->far) r->far = dtype_bytes(a->dtype);
     }
 }
-static void add(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
+static void add(void *user, const ArrayPlace *a) {
     Run *r = user;
-    r->computed |= ix_at(r->p->ix, address)->data;
-    Dim moves = neighbours_add(r->p, r->step, &r->lanes, b, d, address);
-    if (moves != 0 && moves != 1) add_across(r, d, address);
+    r->computed |= ix_at(r->p->ix, a->address)->data;
+    Dim moves = neighbours_add(r->p, r->step, &r->lanes, a);
+    if (moves != 0 && moves != 1) add_across(r, a);
 }
 static uint32_t length_of(const Run *r, uint32_t cost) {
     uint32_t bytes = r->lanes.apart ? r->far : r->lanes.widest,
@@ -178,8 +178,9 @@ static void set_run(Plan *p, Step *s, Atom loop, uint32_t run) {
     }
     g->loops = loops, g->items = extents(p, loops, g->nloops);
 }
-/* Accesses that are not wide: a thread has elements of the same place in neighbouring rows or, of the only row, as far apart
-   as a block has threads, so that several are in flight, and what neighbouring rows read in common is read once. */
+/* Accesses that are not wide: a thread has elements of the same place in neighbouring rows or, of the only row, as
+   far apart as a block has threads, so that several are in flight, and what neighbouring rows read in common is read
+   once. */
 static void set_rows(Plan *p, Step *s, Atom loop, Dim cost, int64_t most) {
     uint32_t rows = RUN_TURNS;
     while (rows > 1 && (rows * cost > most || known_below(s->grid.items, (int64_t)rows * RUN_THREADS))) rows /= 2;
@@ -208,17 +209,17 @@ typedef struct {
     uint32_t n;
     bool shared;
 } RowReads;
-static void add_read(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
+static void add_read(void *user, const ArrayPlace *a) {
     RowReads *r = user;
     bool other;
-    Dim row = ix_coef(r->p->ix, address, r->loop, &other);
-    if (kind == PLACE_STORE || other || !dim_is_const(row) || !row || r->n == ROW_READS) return;
+    Dim row = ix_coef(r->p->ix, a->address, r->loop, &other);
+    if (a->kind == PLACE_STORE || other || !dim_is_const(row) || !row || r->n == ROW_READS) return;
     for (uint32_t i = 0; i < r->n; i++) {
-        const IxExpr *apart = ix_at(r->p->ix, ix_sub(r->p->ix, address, r->address[i]));
-        r->shared |= same_buf(r->buf[i], b) && !apart->n && dim_is_const(apart->c) && apart->c && apart->c % row == 0 &&
-                     apart->c / row >= -MOST_RUN_ROWS && apart->c / row <= MOST_RUN_ROWS;
+        const IxExpr *apart = ix_at(r->p->ix, ix_sub(r->p->ix, a->address, r->address[i]));
+        r->shared |= same_buf(r->buf[i], a->buf) && !apart->n && dim_is_const(apart->c) && apart->c &&
+                     apart->c % row == 0 && apart->c / row >= -MOST_RUN_ROWS && apart->c / row <= MOST_RUN_ROWS;
     }
-    r->buf[r->n] = b, r->address[r->n++] = address;
+    r->buf[r->n] = a->buf, r->address[r->n++] = a->address;
 }
 static bool rows_shared(Plan *p, Step *s) {
     RowReads r = {.p = p, .loop = s->kept[s->nkept - 2]};
@@ -291,7 +292,8 @@ static void choose_sums(Plan *p, Step *s) {
         rows *= 2;
     if (rows > 1) share_columns(p, s, s->kept[s->nkept - 1], rows);
 }
-/* Terms are read several at a time if their loop is the thread's own: blocks of terms are then whole numbers of turns. */
+/* Terms are read several at a time if their loop is the thread's own: blocks of terms are then whole numbers of
+   turns. */
 static void choose_terms(Plan *p, Step *s, Dim outermost) {
     Dim n = s->nred > 1 ? loop_extent(p->ix, s->red[s->nred - 1]) : outermost;
     if (!s->reduces || !s->nred || s->red[s->nred - 1] == s->lane || s->written_out || s->carried) return;
@@ -327,29 +329,23 @@ static void decide_loops(Plan *p, Step *s) {
 }
 
 /* ---- prefixes */
-static void seen_beside(void *user, Val v, const Ix *index, Ix address) {
-    Run *r = user;
-    const Info *info = v ? plan_info(r->p, v) : NULL;
-    if (v && info->class != VAL_SCALAR)
-        neighbours_add(r->p, r->step, &r->lanes, info->buf, val_array(r->p->cx, v)->dtype, address);
-}
 /* Neighbouring elements along the lane loop for wide accesses; 1: they are not beside each other. */
 static uint32_t prefix_run(Plan *p, const Step *s, uint32_t most) {
     Run r = {.p = p, .step = s};
     Ix index[MAX_RANK];
     step_at(p, s, s->e->out.at[0], index);
-    plan_reads(p, s->e->in.at[0], index, seen_beside, &r);
+    value_places(p, s->e->in.at[0], index, add, &r);
     each(Store, st, s->stores) {
-        Dtype d = st->as ? st->as : val_array(p->cx, st->v)->dtype;
-        neighbours_add(p, s, &r.lanes, st->buf, d, store_address(p, st, index));
+        const ArrayPlace to = store_place(p, st, index);
+        add(&r, &to);
     }
     uint32_t run = r.lanes.apart || !r.lanes.widest ? 1 : DEVICE_ALIGN / r.lanes.widest;
     return run > most ? most : run ? run : 1;
 }
 /* Combining two elements takes long. */
 static bool combines_slowly(const Step *s) { return prim_combiner[s->e->prim] == P_none; }
-/* May parts of n iterations wait for those before them? Each reads what all of these leave or, if there are more than `most`,
-   what groups of them do. */
+/* May parts of n iterations wait for those before them? Each reads what all of these leave or, if there are more than
+   `most`, what groups of them do. */
 static bool may_wait(Plan *p, const Step *s, Dim n, int64_t part, int64_t most) {
     const Grid *g = &s->grid;
     bool known = dim_is_const(n) && dim_is_const(g->items) && g->items > 0 && !combines_slowly(s);

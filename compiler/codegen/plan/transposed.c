@@ -3,7 +3,8 @@
 /* Values that do not lie in the order of their step's loops: results that are transposed are stored so by the step that
    computes them, not by one that reads them again; and values lie as what they are computed from. */
 
-/* The strides of the operand's axes where its transpose is dense, and the axis along which that is contiguous; -1: none. */
+/* The strides of the operand's axes where its transpose is dense, and the axis along which that is contiguous; -1:
+   none. */
 static int64_t transposed(Plan *p, const Eqn *e, Dim *strides) {
     const ArrayType *t = val_array(p->cx, e->out.at[0]);
     Ints from = param_ints(e, K_permutation);
@@ -31,8 +32,8 @@ void step_sees(Plan *p, Step *s, Ix address) {
 }
 /* Does all that the step reads lie along that axis of its domain? */
 static bool lies_along(const Step *s, uint32_t axis) { return s->reads_beside & ~s->reads_apart & (uint64_t)1 << axis; }
-/* Does it lie along that axis of x? Then vectors along it read and store what lies so: packbits of 4096 rows of 256 along
-   the columns in 19 us instead of 490; what is computed between two transposes in 660 instead of 3760. */
+/* Does it lie along that axis of x? Then vectors along it read and store what lies so: packbits of 4096 rows of 256
+   along the columns in 19 us instead of 490; what is computed between two transposes in 660 instead of 3760. */
 static bool reads_along(Plan *p, const Step *s, Val x, int64_t axis) {
     Ix index[MAX_RANK];
     uint32_t at = 0;
@@ -41,8 +42,8 @@ static bool reads_along(Plan *p, const Step *s, Val x, int64_t axis) {
     while (at < s->domain.n && s->axes[at] != index[axis]) at++;
     return at < s->domain.n && lies_along(s, at);
 }
-/* Stores of a device's steps go through shared memory if they lie across its loops (crossed.h): (x + y).T of 8192 x 8192 f32
-   is one kernel, not two. */
+/* Stores of a device's steps go through shared memory if they lie across its loops (crossed.h): (x + y).T of 8192 x
+   8192 f32 is one kernel, not two. */
 static bool stores_transposed(Plan *p, const Step *s, Val x, int64_t axis) {
     if (!p->target->device) return reads_along(p, s, x, axis);
     return s->kind == STEP_LOOPS ? axis >= 0 && !s->reduces : dot_device_stores_along(p, s, axis);
@@ -62,8 +63,8 @@ bool plan_transposed(Plan *p, Body *b, Val v, Buf *to) {
     return true;
 }
 
-/* A step without sums stores transposed what it reads in tiles, another one in single elements: the covariance of 2000 rows
-   of 64 in 205 us instead of 400. */
+/* A step without sums stores transposed what it reads in tiles, another one in single elements: the covariance of
+   2000 rows of 64 in 205 us instead of 400. */
 const Dim *strides_as_read(Plan *p, const Step *s, Val v) {
     if (!p->fuse || p->target->device || s->kind != STEP_LOOPS || !s->reduces || !s->like || plan_stacks(p, s, v))
         return NULL;

@@ -121,14 +121,14 @@ typedef struct {
     uint32_t n[CACHE_PAGE / CACHE_LINE];
     bool full; /* some place */
 } CacheLines;
-static void add_line(void *user, PlaceKind kind, const Buf *b, Dtype d, Ix address) {
+static void add_line(void *user, const ArrayPlace *a) {
     CacheLines *l = user;
-    Dim first = ix_at(l->ix, address)->c;
-    uint64_t at = dim_is_const(first) ? (uint64_t)first * dtype_bytes(d) / CACHE_LINE : 0;
+    Dim first = ix_at(l->ix, a->address)->c;
+    uint64_t at = dim_is_const(first) ? (uint64_t)first * dtype_bytes(a->dtype) / CACHE_LINE : 0;
     uint64_t place = at % (CACHE_PAGE / CACHE_LINE);
     CacheLine *line = l->lines[place], *end = line + l->n[place];
-    while (line < end && (line->b != b || line->at != at)) line++;
-    if (line == end && !l->full) *line = (CacheLine){b, at}, l->n[place]++;
+    while (line < end && (line->b != a->buf || line->at != at)) line++;
+    if (line == end && !l->full) *line = (CacheLine){a->buf, at}, l->n[place]++;
     l->full |= l->n[place] == CACHE_WAYS;
 }
 static bool fill_a_place(Plan *p, Step *s) {

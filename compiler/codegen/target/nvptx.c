@@ -6,7 +6,7 @@
 #include "../plan/threads.h"
 
 /* Compute capabilities that LLVM 22 knows, from 8.0 on: tensor cores with bf16, asynchronous copies, redux. */
-enum { ROOM = 227 << 10 };
+enum { ROOM = 227 << 10 }; /* shared memory of a block, for code that no other GPU runs */
 static const Device devices[] = {
     {"sm_80", 80, JAXCC_RT_CUDA_LATER, ROOM_BYTES, false, false},
     {"sm_86", 86, JAXCC_RT_CUDA_LATER, ROOM_BYTES, false, false},
