@@ -61,5 +61,7 @@ void attend_held_open(Attend *, V tiles); /* brings the rows, and the first keys
 void attend_held_tiles(Attend *, V from, V to, V tiles, State *);
 V attend_held_row(const Attend *, uint32_t pass); /* of the tile */
 V attend_held_max(const Attend *, V max);         /* that of the scores, from the state's */
+/* By what weights relative to the maximum `old` are multiplied to be relative to `new`: what was rounded in both is in them. */
+V attend_held_factor(const Attend *, V old, V new);
 
 #endif

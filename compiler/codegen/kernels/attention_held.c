@@ -78,8 +78,7 @@ static Power power_of(const Attend *t, V max) {
     return (Power){by, base};
 }
 static V power(const Attend *t, V x) { return threads_intrinsic(t->e, "llvm.nvvm.ex2.approx.ftz", t->e->f32, 1, &x); }
-/* By what weights relative to `old` are multiplied to be relative to `new`, whose factor both have. */
-static V factor(const Attend *t, V old, V new) {
+V attend_held_factor(const Attend *t, V old, V new) {
     Emit *e = t->e;
     Power to = power_of(t, new);
     V by = power(t, em_bin(e, "llvm.fsub", em_bin(e, "llvm.fmul", old, to.per), to.base));
@@ -127,7 +126,7 @@ static void weigh(const Attend *t, uint32_t n, V *x, Rows *r, V *factors) {
     for (uint32_t half = 0; half < HALVES; half++) {
         attend_open_row(t, half);
         V old = r->max[half], max = attend_larger(t, old, score_row(t, half, n, x));
-        factors[half] = factor(t, old, max);
+        factors[half] = attend_held_factor(t, old, max);
         V sum = weigh_row(t, half, n, power_of(t, max), x);
         r->sum[half] = em_fma(e, r->sum[half], factors[half], sum), r->max[half] = max;
         kernel_leave(t->k);
@@ -222,7 +221,7 @@ void attend_held_tiles(Attend *t, V from, V to, V tiles, State *s) {
     unpack(t, all, &r, s->result);
     for (uint32_t i = 0; i < HALVES; i++) {
         threads_merge_lanes(t->k, ROW_LANES, 1, &r.sum[i], attend_merge_sum, NULL);
-        s->sum[i] = attend_add_f64(t, s->sum[i], factor(t, s->max[i], r.max[i]), r.sum[i]);
+        s->sum[i] = attend_add_f64(t, s->sum[i], attend_held_factor(t, s->max[i], r.max[i]), r.sum[i]);
         s->max[i] = r.max[i];
     }
 }
