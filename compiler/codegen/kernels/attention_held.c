@@ -66,10 +66,11 @@ V attend_held_max(const Attend *t, V max) {
 typedef struct {
     V per, base;
 } Power;
-/* What is rounded in a very large `base` would be the power of two that a weight is too large by. Such scores are equal or so far
-   apart that half of the factor gives the same weights: by a power of two nothing is rounded, nor does `base` overflow. */
+/* By what is rounded in `base` all weights of a row are too large or too small: up to `far` by 2^8, which f16 has room for.
+   Larger scores are equal, or so far apart that the weights of all but the largest are no more than 2^-16: so they are with half of
+   the factor too. By a power of two nothing is rounded, nor does `base` overflow. */
 static Power power_of(const Attend *t, V max) {
-    static const double far = 1 << 27; /* where 8 may be rounded */
+    static const double far = 1 << 28;
     double per = 1.4426950408889634 * (scaled(t) ? t->a->scale : 1);
     Emit *e = t->e;
     V large = em_cmpf(e, "ogt", em_un(e, "llvm.intr.fabs", max), attend_f32(t, far / per));
