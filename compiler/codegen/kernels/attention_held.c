@@ -29,6 +29,7 @@ static int64_t ring_terms(const Product *p) { return HELD_PLACES * p->dot->tile.
 void attend_held_share(Attend *t) {
     Emit *e = t->e;
     int64_t all = rows_bytes(t) + ring_terms(&t->first) + ring_terms(&t->second), result = slab_bytes(&t->second);
+    assert(all <= ATTENTION_BYTES && result <= ATTENTION_BYTES);
     t->passes = HALVES;
     t->first.rows = threads_share(t->k, all > result ? all : result);
     t->first.shared = em_gep(e, t->first.rows, em_i64(e, rows_bytes(t)), e->i8);

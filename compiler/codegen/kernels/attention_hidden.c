@@ -2,6 +2,7 @@
 #include "attention.h"
 #include "grid.h"
 #include "threads.h"
+#include <assert.h>
 #include <math.h>
 
 /* Tiles of keys whose scores are all the same number by a condition on the indices of row and key, as above the diagonal of
@@ -21,8 +22,8 @@ static bool find_corner(const Attend *t, int8_t corner[2]) {
     Trend trend = trend_of(t->k->x.plan, t->k->x.step, a->hidden->in.at[0], t->at.hidden, loops);
     for (uint32_t i = 0; i < 2; i++) {
         if (trend.of[i] == TREND_NONE) return false;
-        corner[i] =
-            a->number == 1 ? trend.of[i] : (int8_t)-trend.of[i]; /* operand 1 is that where the condition is false */
+        /* operand 1 is that where the condition is false */
+        corner[i] = a->number == 1 ? trend.of[i] : (int8_t)-trend.of[i];
     }
     return corner[0] || corner[1];
 }
@@ -71,7 +72,8 @@ V attend_shown(const Attend *t, const Product *values, const V *max) {
     Emit *e = t->e;
     int8_t corner[2];
     V all[2] = {em_int(e, e->i32, 0)}, no, yes = em_int(e, e->i1, 1);
-    find_corner(t, corner);
+    bool hides = find_corner(t, corner);
+    assert(hides);
     If f = em_if(e, shows(t, corner));
     em_else(e, &f, 1, &yes);
     all[1] = not_finite(t, values);

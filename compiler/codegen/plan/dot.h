@@ -99,10 +99,10 @@ typedef struct DeviceDot {
     DotForm form;
     bool warpgroups; /* DOT_MMA: four warps multiply together, from shared memory */
     bool boxed;      /* warpgroups: the terms come as boxes of both arrays */
-    bool
-        held; /* of attention: a warp has WARP_ROWS rows of the tile and all columns, whose sums stay in registers; what
-                        rows multiply by stays in shared memory, or is in registers: only columns have places of a ring */
-    Dtype as; /* of both operands while they are multiplied, which holds all their values */
+    /* of attention: a warp has WARP_ROWS rows of the tile and all columns, whose sums stay in registers; what rows
+       multiply by stays in shared memory, or is in registers: only columns have places of a ring */
+    bool held;
+    Dtype as;   /* of both operands while they are multiplied, which holds all their values */
     Dtype sums; /* of the sums while they are added up */
     struct {
         uint32_t rows, columns, terms; /* of a tile, and how many terms of it are in shared memory at a time */
