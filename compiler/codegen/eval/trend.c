@@ -1,8 +1,8 @@
 #include "trend.h"
 #include "../../passes/eval.h"
 
-/* A result is a node: the trend, and the value if that is a literal. Integers are taken for numbers: literals that might
-   make sums overflow have no trend, nor have differences of unsigned ones. */
+/* A result is a node: the trend, and the value if that is a literal. Integers are taken for numbers: literals that
+   might make sums overflow have no trend, nor have differences of unsigned ones. */
 typedef struct {
     Trend t;
     bool literal;

@@ -7,15 +7,15 @@
 #include <assert.h>
 #include <math.h>
 
-/* Attention: a block has a tile of rows of the result, and the rows of q stay in shared memory. For each tile of keys in
-   turn: the first product's sums go through shared memory; ROW_THREADS neighbouring threads have a row there, evaluate
-   the scores, and then their weights, relative to the largest score so far, where the second product reads them. What
-   was added up before is multiplied by a factor if that maximum has grown. The next keys come while weights are
-   computed, the values of v while scores are. Only in the end come weights relative to what the program subtracts, so
-   that they are at most 1 until then, whatever that is.
+/* Attention: a block has a tile of rows of the result, and the rows of q stay in shared memory. For each tile of keys
+   in turn: the first product's sums go through shared memory; ROW_THREADS neighbouring threads have a row there,
+   evaluate the scores, and then their weights, relative to the largest score so far, where the second product reads
+   them. What was added up before is multiplied by a factor if that maximum has grown. The next keys come while weights
+   are computed, the values of v while scores are. Only in the end come weights relative to what the program subtracts,
+   so that they are at most 1 until then, whatever that is.
 
-   A row whose scores so far are all −∞ has weights 0. If that is so in the end, its result is what the formula gives for
-   one such score. */
+   A row whose scores so far are all −∞ has weights 0. If that is so in the end, its result is what the formula gives
+   for one such score. */
 
 enum { ROWS_AT_ONCE = MMA_SHORT, ROW_THREADS = TILE_THREADS / ROWS_AT_ONCE, AT_ONCE = 4 };
 /* ---- terms in shared memory */
@@ -70,8 +70,9 @@ void attend_merge_max(Emit *e, void *user, V *x, const V *y) {
     x[0] = point_combine(e, P_reduce_max, *(Dtype *)user, x[0], y[0]);
 }
 void attend_merge_sum(Emit *e, void *user, V *x, const V *y) { x[0] = em_bin(e, "llvm.fadd", x[0], y[0]); }
-/* e^x for x ≤ 0, 0 where it is subnormal: a weight of no importance. The instruction for 2^y has an error of 2 ulp. What the
-   product y lacks of x / ln 2 is made good for f32: it is up to 70 ulp of the result; `narrow`: for fewer bits it is not. */
+/* e^x for x ≤ 0, 0 where it is subnormal: a weight of no importance. The instruction for 2^y has an error of 2 ulp.
+   What the product y lacks of x / ln 2 is made good for f32: it is up to 70 ulp of the result; `narrow`: for fewer bits
+   it is not. */
 static V power(const Attend *t, V x, bool narrow) {
     Emit *e = t->e;
     static const double per = 1.442695, lost = 1.9259630335e-8, ln2 = 0.6931471805599453;

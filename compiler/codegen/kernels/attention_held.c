@@ -5,10 +5,11 @@
 #include <assert.h>
 #include <math.h>
 
-/* Attention whose scores stay in registers, for tensor cores. A warp has 16 rows of the tile, and all keys: of the sums of a
-   product a lane has those of two rows, l / 4 and 8 more, in columns 2 (l % 4) and the next one of each 8. So are the
-   weights where the second product has them as its rows, so that nothing goes through shared memory. Four neighbouring lanes
-   have a row. Keys and values come a tile at a time, into the other of two places; all threads meet once for each tile. */
+/* Attention whose scores stay in registers, for tensor cores. A warp has 16 rows of the tile, and all keys: of the sums
+   of a product a lane has those of two rows, l / 4 and 8 more, in columns 2 (l % 4) and the next one of each 8. So are
+   the weights where the second product has them as its rows, so that nothing goes through shared memory. Four
+   neighbouring lanes have a row. Keys and values come a tile at a time, into the other of two places; all threads meet
+   once for each tile. */
 
 enum { ROW_LANES = 4, HALVES = 2, HALF_ROWS = 8, IN_WORD = 2, CHAINS = 2 };
 typedef struct {
@@ -22,8 +23,8 @@ V attend_held_row(const Attend *t, uint32_t pass) {
     return em_add(t->e, first, em_i64(t->e, pass * HALF_ROWS));
 }
 
-/* ---- terms in shared memory: of the rows; of the keys, then of the values, of HELD_PLACES tiles. (Boxes that a thread asks
-   for take no less time: the block waits for them as a whole too, and its barriers take registers.) */
+/* ---- terms in shared memory: of the rows; of the keys, then of the values, of HELD_PLACES tiles. (Boxes that a thread
+   asks for take no less time: the block waits for them as a whole too, and its barriers take registers.) */
 static int64_t rows_bytes(const Attend *t) { return staged_bytes(&t->first, 0) * t->first.dot->tile.turns; }
 static int64_t ring_terms(const Product *p) { return HELD_PLACES * p->dot->tile.turns * staged_bytes(p, 1); }
 void attend_held_share(Attend *t) {
@@ -62,14 +63,14 @@ V attend_held_max(const Attend *t, V max) {
     return max;
 }
 
-/* ---- weights: 2^(score·per − base), so that one instruction makes the power of a score. What is rounded in `base` is in all
-   weights of a row alike. */
+/* ---- weights: 2^(score·per − base), so that one instruction makes the power of a score. What is rounded in `base` is
+   in all weights of a row alike. */
 typedef struct {
     V per, base;
 } Power;
-/* By what is rounded in `base` all weights of a row are too large or too small: up to `far` by 2^8, which f16 has room for.
-   Larger scores are equal, or so far apart that the weights of all but the largest are no more than 2^-16: so they are with half of
-   the factor too. By a power of two nothing is rounded, nor does `base` overflow. */
+/* By what is rounded in `base` all weights of a row are too large or too small: up to `far` by 2^8, which f16 has room
+   for. Larger scores are equal, or so far apart that the weights of all but the largest are no more than 2^-16: so they
+   are with half of the factor too. By a power of two nothing is rounded, nor does `base` overflow. */
 static Power power_of(const Attend *t, V max) {
     static const double far = 1 << 28;
     double per = 1.4426950408889634 * (scaled(t) ? t->a->scale : 1);
