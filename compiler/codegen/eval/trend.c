@@ -1,8 +1,8 @@
 #include "trend.h"
 #include "../../passes/eval.h"
 
-/* A result is a node: the trend, and the value if that is a literal. Integers are taken for numbers: literals that might
-   make sums overflow have no trend, nor have differences of unsigned ones. */
+/* A result is a node: the trend, and the value if that is a literal. Integers are taken for numbers: literals that
+   might make sums overflow have no trend, nor have differences of unsigned ones. */
 typedef struct {
     Trend t;
     bool literal;
@@ -97,11 +97,16 @@ static Node moved(const Eqn *e, Dtype d, const Reg *in, uint32_t n) {
     if (!moves[e->prim].a || !suits(moves[e->prim].of, d, a, b)) return none;
     return joined(a, moves[e->prim].a, b, moves[e->prim].b);
 }
+/* Of another type a literal may be another number. */
+static bool still_literal(const Eqn *e, Dtype d, const Node *a) {
+    bool kept = dtype_info[d].kind == DK_FLOAT || suits(NUMBERS, d, a, &still);
+    return e->prim == P_convert_element_type && a->literal && kept;
+}
 static Reg point(Eval *x, const Eqn *e, uint32_t product, const Reg *in, uint32_t n) {
+    Dtype d = val_array(x->plan->cx, e->out.at[0])->dtype;
     bool all = true;
     for (uint32_t i = 0; i < n; i++) all &= constant_trend(node(in[i]));
-    if (all && e->prim == P_convert_element_type && node(in[0])->literal) return in[0];
-    Dtype d = val_array(x->plan->cx, e->out.at[0])->dtype;
+    if (all && still_literal(e, d, node(in[0]))) return in[0];
     return put(x, all ? still : moved(e, d, in, n));
 }
 

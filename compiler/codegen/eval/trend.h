@@ -4,8 +4,8 @@
 #include "evaluate.h"
 
 enum { TREND_LOOPS = 2, TREND_NONE = 2 };
-/* For each of two loops: 1: where the loop goes on, the value stays or grows; -1: stays or falls; 0: it does not depend on
-   the loop; TREND_NONE: nothing is known. False is less than true. */
+/* For each of two loops: 1: where the loop goes on, the value stays or grows; -1: stays or falls; 0: it does not depend
+   on the loop; TREND_NONE: nothing is known. False is less than true. */
 typedef struct {
     int8_t of[TREND_LOOPS];
 } Trend;

@@ -2,10 +2,10 @@
 #include "threads.h"
 #include <math.h>
 
-/* Instructions that approximate f32 have more than 20 right bits, and bf16 and f16 keep 8 and 11 of them. So such results
-   are as good as those of programs of stdlib/, which take 20 instructions, or of exact divisions, which branch. That for
-   tanh has 11, which is enough for bf16: less than 0.7 of a unit in the last place. Of f32 only exp is computed so: 2^r near 1
-   has an error of 1 ulp. */
+/* Instructions that approximate f32 have more than 20 right bits, and bf16 and f16 keep 8 and 11 of them. So such
+   results are as good as those of programs of stdlib/, which take 20 instructions, or of exact divisions, which branch.
+   That for tanh has 11, which is enough for bf16: less than 0.7 of a unit in the last place. Of f32 only exp is
+   computed so: 2^r near 1 has an error of 1 ulp. */
 
 static const double LOG2_E = 1.4426950408889634;
 /* The f32 next to it and the rest. */
@@ -50,9 +50,9 @@ static V inverse_root(Kernel *k, const V *x) { return unary(k, "llvm.nvvm.rsqrt.
 static Rule *const rule[NPRIMS] = {[P_div] = quotient,      [P_exp] = power_of_e, [P_exp2] = power_of_two,
                                    [P_logistic] = logistic, [P_tanh] = tangent,   [P_rsqrt] = inverse_root};
 
-/* e^x in f32, within 2 ulp as NVIDIA's: 2^n 2^r, n + r = x log2 e, which is taken in two parts. Adding 1.5 2^23 + 127 leaves n
-   with the exponent's bias in the low bits; n is a normal number's exponent, and beyond these 2^r does the rest. Nine
-   instructions instead of 22, which took as long as memory gives the rows of a softmax. */
+/* e^x in f32, within 2 ulp as NVIDIA's: 2^n 2^r, n + r = x log2 e, which is taken in two parts. Adding 1.5 2^23 + 127
+   leaves n with the exponent's bias in the low bits; n is a normal number's exponent, and beyond these 2^r does the
+   rest. Nine instructions instead of 22, which took as long as memory gives the rows of a softmax. */
 static V power_of_e_f32(Kernel *k, const V *x) {
     static const double round = 12582912 + 127, least = round - 126, most = round + 127 - 1;
     Emit *e = k->e;

@@ -7,19 +7,19 @@
 #include <assert.h>
 #include <math.h>
 
-/* Attention: a block has a tile of rows of the result, and the rows of q stay in shared memory. For each tile of keys in
-   turn: the first product's sums go through shared memory; ROW_THREADS neighbouring threads have a row there, evaluate
-   the scores, and then their weights, relative to the largest score so far, where the second product reads them. What
-   was added up before is multiplied by a factor if that maximum has grown. The next keys come while weights are
-   computed, the values of v while scores are. Only in the end come weights relative to what the program subtracts, so
-   that they are at most 1 until then, whatever that is.
+/* Attention: a block has a tile of rows of the result, and the rows of q stay in shared memory. For each tile of keys
+   in turn: the first product's sums go through shared memory; ROW_THREADS neighbouring threads have a row there,
+   evaluate the scores, and then their weights, relative to the largest score so far, where the second product reads
+   them. What was added up before is multiplied by a factor if that maximum has grown. The next keys come while weights
+   are computed, the values of v while scores are. Only in the end come weights relative to what the program subtracts,
+   so that they are at most 1 until then, whatever that is.
 
-   A row whose scores so far are all −∞ has weights 0. If that is so in the end, its result is what the formula gives for
-   one such score. */
+   A row whose scores so far are all −∞ has weights 0. If that is so in the end, its result is what the formula gives
+   for one such score. */
 
 enum { ROWS_AT_ONCE = MMA_SHORT, ROW_THREADS = TILE_THREADS / ROWS_AT_ONCE, AT_ONCE = 4 };
 /* ---- terms in shared memory */
-void bring(const Attend *t, const Product *p, uint32_t side, V from) {
+static void bring(const Attend *t, const Product *p, uint32_t side, V from) {
     For f = em_for(t->e, em_i64(t->e, 0), em_i64(t->e, p->dot->tile.turns), em_i64(t->e, 1), 0, NULL);
     kernel_enter(t->k);
     stage_side(p, side, em_add(p->e, from, em_arg(&f.scope, 0)));
@@ -70,8 +70,9 @@ void attend_merge_max(Emit *e, void *user, V *x, const V *y) {
     x[0] = point_combine(e, P_reduce_max, *(Dtype *)user, x[0], y[0]);
 }
 void attend_merge_sum(Emit *e, void *user, V *x, const V *y) { x[0] = em_bin(e, "llvm.fadd", x[0], y[0]); }
-/* e^x for x ≤ 0, 0 where it is subnormal: a weight of no importance. The instruction for 2^y has an error of 2 ulp. What the
-   product y lacks of x / ln 2 is made good for f32: it is up to 70 ulp of the result; `narrow`: for fewer bits it is not. */
+/* e^x for x ≤ 0, 0 where it is subnormal: a weight of no importance. The instruction for 2^y has an error of 2 ulp.
+   What the product y lacks of x / ln 2 is made good for f32: it is up to 70 ulp of the result; `narrow`: for fewer bits
+   it is not. */
 static V power(const Attend *t, V x, bool narrow) {
     Emit *e = t->e;
     static const double per = 1.442695, lost = 1.9259630335e-8, ln2 = 0.6931471805599453;
@@ -85,6 +86,7 @@ static V power(const Attend *t, V x, bool narrow) {
 }
 /* By what weights relative to the maximum `old` are multiplied to be relative to `new`. */
 static V factor(const Attend *t, V old, V new) {
+    if (t->second.dot->held) return attend_held_factor(t, old, new);
     V by = power(t, em_bin(t->e, "llvm.fsub", old, new), false);
     return em_select(t->e, attend_minus_infinity(t, old), attend_f32(t, 1), by);
 }
@@ -279,7 +281,6 @@ static void add_tiles(Attend *t, V from, V to, V tiles, State *s) {
 static void clear(const Attend *t, State *s) {
     for (uint32_t i = 0; i < t->nsums; i++) s->result[i] = gemm_zero(t->e, DT_f32, 1);
 }
-static V largest(const Attend *t, V max) { return t->second.dot->held ? attend_held_max(t, max) : max; }
 /* Gives each of the thread's sums what `by` has for its row. */
 static void spread(const Attend *t, const V *by, V *to) {
     if (t->second.dot->held) {
@@ -303,7 +304,7 @@ static void add_blocks(Attend *t, V tiles, State *s) {
     memcpy(old, s->max, sizeof old);
     clear(t, s);
     add_tiles(t, from, em_bin(e, "llvm.intr.smin", to, tiles), tiles, s);
-    for (uint32_t i = 0; i < t->passes; i++) by[i] = factor(t, largest(t, old[i]), largest(t, s->max[i]));
+    for (uint32_t i = 0; i < t->passes; i++) by[i] = factor(t, old[i], s->max[i]);
     spread(t, by, factors);
     for (uint32_t i = 0; i < t->nsums; i++) {
         V at = em_gep(e, wide, em_i64(e, i), e->f64);
@@ -338,7 +339,8 @@ static void scale(const Attend *t, State *s) {
     attend_meet(t, 0); /* without keys nobody has waited for the rows */
     for (uint32_t i = 0; i < t->passes; i++) {
         attend_open_row(t, i);
-        by[i] = last_factor(t, largest(t, s->max[i]), s->sum[i]);
+        V max = t->second.dot->held ? attend_held_max(t, s->max[i]) : s->max[i];
+        by[i] = last_factor(t, max, s->sum[i]);
         kernel_leave(t->k);
     }
     spread(t, by, own);

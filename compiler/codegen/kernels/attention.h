@@ -5,8 +5,8 @@
 #include "dot_device.h"
 
 enum { MOST_PASSES = 2 };
-/* What a thread carries from tile to tile: the maxima of scores, and the sums of weights, f64, of its rows; its sums of the
-   second product. */
+/* What a thread carries from tile to tile: the maxima of scores, and the sums of weights, f64, of its rows; its sums of
+   the second product. */
 typedef struct {
     V max[MOST_PASSES], sum[MOST_PASSES], result[TILE_SUMS];
 } State;
@@ -40,8 +40,8 @@ V attend_add_f64(const Attend *, V x, V per, V more);
 /* ---- rows: a thread has `passes` */
 /* Binds the loops of the rows to that of a pass, in a scope which kernel_leave closes. */
 void attend_open_row(const Attend *, uint32_t pass);
-/* The score of the key in this column of the tile, made of the product's sum, or that sum itself; −∞ for keys beyond the
-   last. */
+/* The score of the key in this column of the tile, made of the product's sum, or that sum itself; −∞ for keys beyond
+   the last. */
 V attend_score(const Attend *, V column, V sum, bool itself);
 
 /* ---- terms in shared memory */
@@ -51,8 +51,8 @@ void attend_meet(const Attend *, uint32_t left);
 
 /* ---- tiles whose keys are hidden from all rows (attention_hidden.c) */
 bool attend_hides(const Attend *); /* may there be any? */
-/* i1: may the tile add anything? `values`: the second product of the tile; the maxima of scores so far. All threads must come
-   here. */
+/* i1: may the tile add anything? `values`: the second product of the tile; the maxima of scores so far. All threads
+   must come here. */
 V attend_shown(const Attend *, const Product *values, const V *max);
 
 /* ---- scores in registers (attention_held.c) */
@@ -61,5 +61,8 @@ void attend_held_open(Attend *, V tiles); /* brings the rows, and the first keys
 void attend_held_tiles(Attend *, V from, V to, V tiles, State *);
 V attend_held_row(const Attend *, uint32_t pass); /* of the tile */
 V attend_held_max(const Attend *, V max);         /* that of the scores, from the state's */
+/* By what weights relative to the maximum `old` are multiplied to be relative to `new`: what was rounded in both is in
+   them. */
+V attend_held_factor(const Attend *, V old, V new);
 
 #endif

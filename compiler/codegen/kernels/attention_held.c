@@ -5,10 +5,11 @@
 #include <assert.h>
 #include <math.h>
 
-/* Attention whose scores stay in registers, for tensor cores. A warp has 16 rows of the tile, and all keys: of the sums of a
-   product a lane has those of two rows, l / 4 and 8 more, in columns 2 (l % 4) and the next one of each 8. So are the
-   weights where the second product has them as its rows, so that nothing goes through shared memory. Four neighbouring lanes
-   have a row. Keys and values come a tile at a time, into the other of two places; all threads meet once for each tile. */
+/* Attention whose scores stay in registers, for tensor cores. A warp has 16 rows of the tile, and all keys: of the sums
+   of a product a lane has those of two rows, l / 4 and 8 more, in columns 2 (l % 4) and the next one of each 8. So are
+   the weights where the second product has them as its rows, so that nothing goes through shared memory. Four
+   neighbouring lanes have a row. Keys and values come a tile at a time, into the other of two places; all threads meet
+   once for each tile. */
 
 enum { ROW_LANES = 4, HALVES = 2, HALF_ROWS = 8, IN_WORD = 2, CHAINS = 2 };
 typedef struct {
@@ -22,13 +23,14 @@ V attend_held_row(const Attend *t, uint32_t pass) {
     return em_add(t->e, first, em_i64(t->e, pass * HALF_ROWS));
 }
 
-/* ---- terms in shared memory: of the rows; of the keys, then of the values, of HELD_PLACES tiles. (Boxes that a thread asks
-   for take no less time: the block waits for them as a whole too, and its barriers take registers.) */
+/* ---- terms in shared memory: of the rows; of the keys, then of the values, of HELD_PLACES tiles. (Boxes that a thread
+   asks for take no less time: the block waits for them as a whole too, and its barriers take registers.) */
 static int64_t rows_bytes(const Attend *t) { return staged_bytes(&t->first, 0) * t->first.dot->tile.turns; }
 static int64_t ring_terms(const Product *p) { return HELD_PLACES * p->dot->tile.turns * staged_bytes(p, 1); }
 void attend_held_share(Attend *t) {
     Emit *e = t->e;
     int64_t all = rows_bytes(t) + ring_terms(&t->first) + ring_terms(&t->second), result = slab_bytes(&t->second);
+    assert(all <= ATTENTION_BYTES && result <= ATTENTION_BYTES);
     t->passes = HALVES;
     t->first.rows = threads_share(t->k, all > result ? all : result);
     t->first.shared = em_gep(e, t->first.rows, em_i64(e, rows_bytes(t)), e->i8);
@@ -61,15 +63,16 @@ V attend_held_max(const Attend *t, V max) {
     return max;
 }
 
-/* ---- weights: 2^(score·per − base), so that one instruction makes the power of a score. What is rounded in `base` is in all
-   weights of a row alike. */
+/* ---- weights: 2^(score·per − base), so that one instruction makes the power of a score. What is rounded in `base` is
+   in all weights of a row alike. */
 typedef struct {
     V per, base;
 } Power;
-/* What is rounded in a very large `base` would be the power of two that a weight is too large by. Such scores are equal or so far
-   apart that half of the factor gives the same weights: by a power of two nothing is rounded, nor does `base` overflow. */
+/* By what is rounded in `base` all weights of a row are too large or too small: up to `far` by 2^8, which f16 has room
+   for. Larger scores are equal, or so far apart that the weights of all but the largest are no more than 2^-16: so they
+   are with half of the factor too. By a power of two nothing is rounded, nor does `base` overflow. */
 static Power power_of(const Attend *t, V max) {
-    static const double far = 1 << 27; /* where 8 may be rounded */
+    static const double far = 1 << 28;
     double per = 1.4426950408889634 * (scaled(t) ? t->a->scale : 1);
     Emit *e = t->e;
     V large = em_cmpf(e, "ogt", em_un(e, "llvm.intr.fabs", max), attend_f32(t, far / per));
@@ -78,8 +81,7 @@ static Power power_of(const Attend *t, V max) {
     return (Power){by, base};
 }
 static V power(const Attend *t, V x) { return threads_intrinsic(t->e, "llvm.nvvm.ex2.approx.ftz", t->e->f32, 1, &x); }
-/* By what weights relative to `old` are multiplied to be relative to `new`, whose factor both have. */
-static V factor(const Attend *t, V old, V new) {
+V attend_held_factor(const Attend *t, V old, V new) {
     Emit *e = t->e;
     Power to = power_of(t, new);
     V by = power(t, em_bin(e, "llvm.fsub", em_bin(e, "llvm.fmul", old, to.per), to.base));
@@ -127,7 +129,7 @@ static void weigh(const Attend *t, uint32_t n, V *x, Rows *r, V *factors) {
     for (uint32_t half = 0; half < HALVES; half++) {
         attend_open_row(t, half);
         V old = r->max[half], max = attend_larger(t, old, score_row(t, half, n, x));
-        factors[half] = factor(t, old, max);
+        factors[half] = attend_held_factor(t, old, max);
         V sum = weigh_row(t, half, n, power_of(t, max), x);
         r->sum[half] = em_fma(e, r->sum[half], factors[half], sum), r->max[half] = max;
         kernel_leave(t->k);
@@ -222,7 +224,7 @@ void attend_held_tiles(Attend *t, V from, V to, V tiles, State *s) {
     unpack(t, all, &r, s->result);
     for (uint32_t i = 0; i < HALVES; i++) {
         threads_merge_lanes(t->k, ROW_LANES, 1, &r.sum[i], attend_merge_sum, NULL);
-        s->sum[i] = attend_add_f64(t, s->sum[i], factor(t, s->max[i], r.max[i]), r.sum[i]);
+        s->sum[i] = attend_add_f64(t, s->sum[i], attend_held_factor(t, s->max[i], r.max[i]), r.sum[i]);
         s->max[i] = r.max[i];
     }
 }

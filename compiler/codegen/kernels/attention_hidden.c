@@ -2,12 +2,14 @@
 #include "attention.h"
 #include "grid.h"
 #include "threads.h"
+#include <assert.h>
 #include <math.h>
 
-/* Tiles of keys whose scores are all the same number by a condition on the indices of row and key, as above the diagonal of
-   a causal mask. If the condition moves only one way with rows, and with keys, one corner of the tile tells. Such a tile
-   adds nothing if its weights are 0: if the number is −∞, or if it is so small and rows have so much larger scores already. But
-   0 times a value that is not finite would be no number: so the values of the tile are looked at. */
+/* Tiles of keys whose scores are all the same number by a condition on the indices of row and key, as above the
+   diagonal of a causal mask. If the condition moves only one way with rows, and with keys, one corner of the tile
+   tells. Such a tile adds nothing if its weights are 0: if the number is −∞, or if it is so small and rows have so much
+   larger scores already. But 0 times a value that is not finite would be no number: so the values of the tile are
+   looked at. */
 
 enum { PIECE = 16, WORD = 4 };
 static const double small = -1e30, large = -1e29;
@@ -21,8 +23,8 @@ static bool find_corner(const Attend *t, int8_t corner[2]) {
     Trend trend = trend_of(t->k->x.plan, t->k->x.step, a->hidden->in.at[0], t->at.hidden, loops);
     for (uint32_t i = 0; i < 2; i++) {
         if (trend.of[i] == TREND_NONE) return false;
-        corner[i] =
-            a->number == 1 ? trend.of[i] : (int8_t)-trend.of[i]; /* operand 1 is that where the condition is false */
+        /* operand 1 is that where the condition is false */
+        corner[i] = a->number == 1 ? trend.of[i] : (int8_t)-trend.of[i];
     }
     return corner[0] || corner[1];
 }
@@ -49,8 +51,8 @@ static V shows(const Attend *t, const int8_t corner[2]) {
     kernel_leave(k);
     return t->a->number == 1 ? yes : em_bin(t->e, "llvm.xor", yes, em_int(t->e, t->e->i1, 1));
 }
-/* i1: is one of the thread's values of the tile not finite? In a word are two, whose highest bit is free: it becomes 1 if 1 is
-   added to an exponent of ones. */
+/* i1: is one of the thread's values of the tile not finite? In a word are two, whose highest bit is free: it becomes 1
+   if 1 is added to an exponent of ones. */
 static V not_finite(const Attend *t, const Product *values) {
     Emit *e = t->e;
     bool wide = values->dot->as == DT_bf16; /* the exponent */
@@ -71,7 +73,8 @@ V attend_shown(const Attend *t, const Product *values, const V *max) {
     Emit *e = t->e;
     int8_t corner[2];
     V all[2] = {em_int(e, e->i32, 0)}, no, yes = em_int(e, e->i1, 1);
-    find_corner(t, corner);
+    bool hides = find_corner(t, corner);
+    assert(hides);
     If f = em_if(e, shows(t, corner));
     em_else(e, &f, 1, &yes);
     all[1] = not_finite(t, values);

@@ -35,8 +35,8 @@ static inline uint32_t tile_length(const Product *p, uint32_t side) {
 int64_t staged_bytes(const Product *, uint32_t side);
 /* Are an operand's terms beside each other there? Else rows or columns are. */
 bool staged_along(const Product *, uint32_t side);
-/* The address of 16 bytes (form DOT_MMA) or of an element of an operand in the terms at `slot`, at a row or column of the
-   tile and a term. With DOT_MMA one of both is a multiple of what 16 bytes hold. */
+/* The address of 16 bytes (form DOT_MMA) or of an element of an operand in the terms at `slot`, at a row or column of
+   the tile and a term. With DOT_MMA one of both is a multiple of what 16 bytes hold. */
 V staged_at(const Product *, uint32_t side, V slot, V at, V term);
 /* Bytes of a line there, whose pieces of 16 bytes are exchanged by its number. */
 uint32_t staged_line(const Product *, uint32_t side);
@@ -50,8 +50,8 @@ typedef struct {
     V x[HELD], any; /* i1: there is such a turn */
     uint32_t n;
 } Held;
-/* Begins to bring the terms of a turn there, if there are so many turns, and ends it; terms beyond the last are 0. Between
-   both the thread may compute what does not need them. */
+/* Begins to bring the terms of a turn there, if there are so many turns, and ends it; terms beyond the last are 0.
+   Between both the thread may compute what does not need them. */
 void stage_begin(const Product *, V turn, V turns, Held *);
 void stage_end(const Product *, V turn, const Held *);
 /* Waits until the terms of a turn, and all threads, are there. `all`: of all turns. */
@@ -66,8 +66,9 @@ bool stage_asynchronous(const Product *, uint32_t side);
 
 /* ---- terms that come as boxes (dot_ring.c) */
 int64_t ring_bytes(const Product *); /* of its barriers */
-/* Begins to bring the first terms. Then for each turn: waits until its terms are there; after the products of a turn were
-   begun and those of the one before have ended, begins to bring the terms that come next in place of the latter. */
+/* Begins to bring the first terms. Then for each turn: waits until its terms are there; after the products of a turn
+   were begun and those of the one before have ended, begins to bring the terms that come next in place of the latter.
+   */
 void ring_open(const Product *, V turns);
 void ring_wait(const Product *, V turn);
 void ring_turn(const Product *, V turn, V turns);
@@ -77,27 +78,28 @@ void ring_close(const Product *);
 /* ---- what multiplies, by form (dot_multiply.c) */
 uint32_t product_sums(const Product *);       /* of a thread */
 V product_row(const Product *, uint32_t sum); /* of the tile, in which the thread's sum of that number is */
-/* Adds the terms at `slot`, which may be replaced when the next ones have been added; product_end: the sums are there. */
+/* Adds the terms at `slot`, which may be replaced when the next ones have been added; product_end: the sums are there.
+   */
 void product_multiply(const Product *, V slot, V *sums);
 void product_end(const Product *, V *sums);
-/* The same in steps, so that the first of the next turn is read while the last is multiplied. How many registers are read of a
-   step; 0: not so. product_read: of the first step at `slot`; product_multiply_read: all steps but the last, which is
-   `read` afterwards; product_multiply_last: that one. */
+/* The same in steps, so that the first of the next turn is read while the last is multiplied. How many registers are
+   read of a step; 0: not so. product_read: of the first step at `slot`; product_multiply_read: all steps but the last,
+   which is `read` afterwards; product_multiply_last: that one. */
 uint32_t product_reads(const Product *);
 void product_read(const Product *, V slot, V *read);
 void product_multiply_read(const Product *, V slot, V *read, V *sums);
 void product_multiply_last(const Product *, const V *read, V *sums);
-/* dot->held: begins to add the products of all turns that are in the ring from p->from on. `rows`: four registers of each
-   step, as mma.sync has them; NULL: they are at p->rows. `fresh`: the sums are 0 before. product_all_end waits until they are
-   there, if no more than so many products have begun since. */
+/* dot->held: begins to add the products of all turns that are in the ring from p->from on. `rows`: four registers of
+   each step, as mma.sync has them; NULL: they are at p->rows. `fresh`: the sums are 0 before. product_all_end waits
+   until they are there, if no more than so many products have begun since. */
 void product_all(const Product *, const V *rows, bool fresh, V *sums);
 void product_all_end(const Product *, uint32_t since, V *sums);
 /* The same by warpgroups; n: the number of sums (dot_warpgroup.c). */
 void product_warpgroups(const Product *, V slot, uint32_t n, V *sums);
 void product_warpgroups_end(const Product *, uint32_t since, uint32_t n, V *sums);
 void product_warpgroups_all(const Product *, const V *rows, uint32_t nrows, bool fresh, uint32_t n, V *sums);
-/* The rows of the tile are in shared memory a slab at a time, for all threads: the number of slabs and of their rows; which row
-   of the tile a row of a slab is. */
+/* The rows of the tile are in shared memory a slab at a time, for all threads: the number of slabs and of their rows;
+   which row of the tile a row of a slab is. */
 uint32_t product_slabs(const Product *);
 uint32_t slab_rows(const Product *);
 V slab_row(const Product *, uint32_t slab, V row);

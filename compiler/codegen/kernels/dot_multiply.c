@@ -10,9 +10,9 @@
 /* Who multiplies what of a tile, and where the sums are.
 
    DOT_FMA: 16 × 16 threads, each of which has high × wide elements: up to 4 neighbours, and as many 64 further on.
-   Tensor cores: 2 × 4 warps, each of which has a half of the rows and a quarter of the columns, in parts of 16 × 8 (f64:
-   8 × 8). Of such a part lane l has the rows l / 4 (and 8 + l / 4) of the columns 2 (l % 4) and the next one. Warpgroups:
-   4 warps have 64 rows, and if these are all, a half of the columns (dot_warpgroup.c). */
+   Tensor cores: 2 × 4 warps, each of which has a half of the rows and a quarter of the columns, in parts of 16 × 8
+   (f64: 8 × 8). Of such a part lane l has the rows l / 4 (and 8 + l / 4) of the columns 2 (l % 4) and the next one.
+   Warpgroups: 4 warps have 64 rows, and if these are all, a half of the columns (dot_warpgroup.c). */
 
 enum {
     SIDE_THREADS = 16, /* threads along the rows, and along the columns */
@@ -98,8 +98,8 @@ static void take(Emit *e, V all, MlirType t, uint32_t n, V *to) {
         to[i] = em_1(e, "llvm.extractvalue", t, 1, &all, 1, &at);
     }
 }
-/* What lane l reads the address of: matrix l / 8 of four of 8 rows of 16 bytes. Those of A are two of rows for the first
-   half of the terms, then for the second; those of B two halves of the terms of columns, then of the next 8. */
+/* What lane l reads the address of: matrix l / 8 of four of 8 rows of 16 bytes. Those of A are two of rows for the
+   first half of the terms, then for the second; those of B two halves of the terms of columns, then of the next 8. */
 static void read_parts(const Product *p, uint32_t side, V slot, uint32_t part, uint32_t step, uint32_t n, V *to) {
     Emit *e = p->e;
     bool along = staged_along(p, side);

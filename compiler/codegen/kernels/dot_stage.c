@@ -7,13 +7,13 @@
 
 /* The terms of a product in shared memory.
 
-   For tensor cores a row is 64 or 128 bytes of terms, or a term is a row of rows or columns: what the array has beside each
-   other is so here too, and ldmatrix brings it in order. Pieces of 16 bytes of eight rows are read at once, so those of
-   row r are exchanged by r: then they are in different banks. What is 16 bytes in memory is copied asynchronously; all
-   else is evaluated.
+   For tensor cores a row is 64 or 128 bytes of terms, or a term is a row of rows or columns: what the array has beside
+   each other is so here too, and ldmatrix brings it in order. Pieces of 16 bytes of eight rows are read at once, so
+   those of row r are exchanged by r: then they are in different banks. What is 16 bytes in memory is copied
+   asynchronously; all else is evaluated.
 
-   Warpgroups read the same, from lines of at most BANKS_BYTES: a term's row is divided into such lines, each with those of
-   all other terms behind it.
+   Warpgroups read the same, from lines of at most BANKS_BYTES: a term's row is divided into such lines, each with those
+   of all other terms behind it.
 
    Else a term is a row of rows or columns, and TILE_PAD elements more. */
 
@@ -249,8 +249,9 @@ static void read_turn(const Product *p, V turn, Held *h) {
         else
             (in_pieces(p, side) ? copy_pieces : write_evaluated)(p, side, turn);
 }
-/* Are there terms for certain? Then threads that read into registers do the last turn again in place of one after it: behind a
-   condition, ptxas would read only after most of the products, with nothing left to do until the terms come. */
+/* Are there terms for certain? Then threads that read into registers do the last turn again in place of one after it:
+   behind a condition, ptxas would read only after most of the products, with nothing left to do until the terms come.
+   */
 static bool reads_always(const Product *p) {
     return !by_warps(p) && dim_at_most(p->k->x.plan->cx->types, 1, p->dot->k, true) == 1;
 }

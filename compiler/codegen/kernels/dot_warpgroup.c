@@ -45,7 +45,7 @@ static int64_t layout(const Product *p, uint32_t side) {
 static V descriptor(const Product *p, uint32_t side, V slot, V first, uint32_t step) {
     Emit *e = p->e;
     V term = em_i64(e, (int64_t)step * STEP_BYTES / bytes_of(p)), zero = em_i64(e, 0);
-    /* the place of the first element, whose pieces are not exchanged: it is in a line whose number is a multiple of eight */
+    /* the place of the first element, whose pieces are not exchanged: the number of its line is a multiple of eight */
     V at = staged_at(p, side, slot, first, staged_along(p, side) ? zero : term);
     V shared = em_cast(e, "llvm.addrspacecast", mlirLLVMPointerTypeGet(e->mlir, SHARED_SPACE), at);
     V address = em_cast(e, "llvm.ptrtoint", e->i64, shared);

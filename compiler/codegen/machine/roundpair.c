@@ -2,8 +2,8 @@
 #include <stdbool.h>
 #include <string.h>
 
-/* A GPU rounds one number to bf16 in eight times as long as two, to the halves of a word (gelu of 134 million bf16: 343 us,
-   so 154). With 0 in the low half the word is the rounded number as an f32. */
+/* A GPU rounds one number to bf16 in eight times as long as two, to the halves of a word (gelu of 134 million bf16: 343
+   us, so 154). With 0 in the low half the word is the rounded number as an f32. */
 
 static bool is_conversion(LLVMValueRef v, LLVMOpcode op, LLVMTypeKind from, LLVMTypeKind to) {
     return LLVMIsAInstruction(v) && LLVMGetInstructionOpcode(v) == op && LLVMGetTypeKind(LLVMTypeOf(v)) == to &&

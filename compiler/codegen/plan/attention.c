@@ -269,7 +269,8 @@ static bool worth(Plan *p, const Shares *s) {
     if (dot_at_most(s->all_rows, ATTENTION_FEW - 1)) return false;
     return dot_at_most(s->keys, ATTENTION_SHORT) || !dot_at_most(blocks, ATTENTION_BLOCKS - 1);
 }
-/* Which operand of the first product has the rows? It does not move with the keys, and the other one does not with rows. */
+/* Which operand of the first product has the rows? It does not move with the keys, and the other one does not with
+   rows. */
 static bool find_rows(Plan *p, Attention *a, const Shares *s, const AttentionIndex *x) {
     for (uint32_t swapped = 0; swapped < 2; swapped++) {
         a->dot->swapped = swapped;

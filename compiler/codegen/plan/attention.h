@@ -1,9 +1,9 @@
-/* Attention: softmax(q · k) · v as one step, the second product's, on a device. Its scores never go to memory: a block has
-   a tile of rows of q, and the keys come a tile at a time.
+/* Attention: softmax(q · k) · v as one step, the second product's, on a device. Its scores never go to memory: a block
+   has a tile of rows of q, and the keys come a tile at a time.
 
-   The values between both products are found among the equations of a body before these are planned (attention_find). No
-   equation of their own computes them: the step evaluates them, and remembers the scores and what the rows are reduced
-   to. */
+   The values between both products are found among the equations of a body before these are planned (attention_find).
+   No equation of their own computes them: the step evaluates them, and remembers the scores and what the rows are
+   reduced to. */
 #ifndef JAXCC_ATTENTION_H
 #define JAXCC_ATTENTION_H
 #include "dot.h"

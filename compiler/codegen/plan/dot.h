@@ -61,7 +61,8 @@ typedef struct Dot {
     Buf *spill;             /* a tile whose rows are finished in a loop; NULL: unrolled */
     struct DeviceDot *device;
 } Dot;
-/* The same for a device (dot_device.c): operands are evaluated wherever they are read; `a`, `b` and tiles are not used. */
+/* The same for a device (dot_device.c): operands are evaluated wherever they are read; `a`, `b` and tiles are not used.
+   */
 enum { DOT_ROWS, DOT_COLUMNS, DOT_BATCHES, DOT_ROLES };
 /* Elements between the rows of terms in shared memory, if threads multiply; between those of sums. */
 enum { TILE_PAD = 4, SLAB_PAD = 8 };
@@ -74,9 +75,9 @@ typedef struct {
     uint32_t n;
     Dim extent; /* of all of them */
 } DotLoops;
-/* An operand as an array of which boxes are copied (dot_box.c): its axes, the innermost first, in elements. The first two
-   are terms and rows or columns; a box has one element of each other axis. `at` is where a box begins; 0: at its first term,
-   row or column, counted over all loops. */
+/* An operand as an array of which boxes are copied (dot_box.c): its axes, the innermost first, in elements. The first
+   two are terms and rows or columns; a box has one element of each other axis. `at` is where a box begins; 0: at its
+   first term, row or column, counted over all loops. */
 enum { BOX_RANK = 5 /* at most */, BOX_LINE = 128 /* bytes of its innermost axis, at most */ };
 typedef struct {
     Dim extent, stride;
@@ -99,10 +100,10 @@ typedef struct DeviceDot {
     DotForm form;
     bool warpgroups; /* DOT_MMA: four warps multiply together, from shared memory */
     bool boxed;      /* warpgroups: the terms come as boxes of both arrays */
-    bool
-        held; /* of attention: a warp has WARP_ROWS rows of the tile and all columns, whose sums stay in registers; what
-                        rows multiply by stays in shared memory, or is in registers: only columns have places of a ring */
-    Dtype as; /* of both operands while they are multiplied, which holds all their values */
+    /* of attention: a warp has WARP_ROWS rows of the tile and all columns, whose sums stay in registers; what rows
+       multiply by stays in shared memory, or is in registers: only columns have places of a ring */
+    bool held;
+    Dtype as;   /* of both operands while they are multiplied, which holds all their values */
     Dtype sums; /* of the sums while they are added up */
     struct {
         uint32_t rows, columns, terms; /* of a tile, and how many terms of it are in shared memory at a time */
@@ -125,7 +126,8 @@ typedef struct DeviceDot {
 } DeviceDot;
 /* The operand of side 0, which has the rows, or 1, which has the columns. */
 static inline Val dot_device_operand(const DeviceDot *d, uint32_t side) { return d->e->in.at[side ^ d->swapped]; }
-/* The index of an operand over the loops of the result and of the contraction; the same where the result is at an index. */
+/* The index of an operand over the loops of the result and of the contraction; the same where the result is at an
+   index. */
 void dot_device_index(Plan *, const Step *, uint32_t side, Ix *index);
 void dot_device_index_at(Plan *, const DeviceDot *, uint32_t side, const Ix *result, Ix *index);
 /* Makes the loops over the contracted axes of its equation. */
@@ -145,7 +147,8 @@ Dim dot_device_units(Plan *, const Step *);         /* tiles, of each part */
 Dim dot_device_elements(Plan *, const DeviceDot *); /* of the result */
 /* Sets `boxed`, and then boxes and the turns of the tile, which is otherwise known. */
 void dot_box_plan(Plan *, const Step *, DeviceDot *);
-/* Is the operand v at this index one element of an array that is in memory, but for exact conversions? The array; 0: no. */
+/* Is the operand v at this index one element of an array that is in memory, but for exact conversions? The array; 0:
+   no. */
 Val dot_operand(Plan *, Val v, const Ix *index, DotOperand *);
 /* The type in which terms of these types are added up. */
 Dtype dot_accumulator(Dtype a, Dtype b, Dtype y);

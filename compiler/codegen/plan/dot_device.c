@@ -17,8 +17,8 @@ static Side side_of(Plan *p, const Eqn *e, uint32_t side) {
     if (side) s.first_free += left->rank - v->list.at[0].ints.n - v->list.at[2].ints.n;
     return s;
 }
-/* The loop of contracted axis i: those of the left operand are nested as its axes, so that the innermost is contiguous there
-   if any is. */
+/* The loop of contracted axis i: those of the left operand are nested as its axes, so that the innermost is contiguous
+   there if any is. */
 static uint32_t nested(Plan *p, const Eqn *e, uint32_t i) {
     Ints contracted = side_of(p, e, 0).contracted;
     uint32_t n = 0;
@@ -134,7 +134,8 @@ static void saw(void *user, Val v, const Ix *index, Ix address) {
     bool other;
     if (v && index) s->contiguous |= ix_coef(s->p->ix, address, s->last, &other) == 1 && !other;
 }
-/* A buffer begins at a multiple of 16 bytes, unless it is, or becomes, a row of a larger one and rows are no multiples. */
+/* A buffer begins at a multiple of 16 bytes, unless it is, or becomes, a row of a larger one and rows are no multiples.
+   */
 static bool begins_aligned(Plan *p, Val v) {
     const Info *info = plan_info(p, v);
     Types *ts = p->cx->types;
@@ -206,8 +207,8 @@ static bool streams(const DeviceDot *d) {
     return d->form == DOT_MMA && is_short && d->side[0].plain && d->side[1].plain;
 }
 static int64_t enough_tiles(const DeviceDot *d) { return streams(d) ? STREAM_TILES : ENOUGH_TILES; }
-/* A wide tile has all registers of a multiprocessor: nothing is evaluated there while its products wait, so both operands are
-   copied. Columns that it would have in vain are few. */
+/* A wide tile has all registers of a multiprocessor: nothing is evaluated there while its products wait, so both
+   operands are copied. Columns that it would have in vain are few. */
 static void widen(Plan *p, const Step *s, DeviceDot *d) {
     Dim extent = d->loops[DOT_COLUMNS].extent;
     if (!d->side[0].plain || !d->side[1].plain) return;
