@@ -335,13 +335,10 @@ static const Option *option_find(const char *arg, const char **value) {
         const char *rest = text_after(arg, x->spelling);
         if (!rest || (best && n <= length)) continue;
         bool whole = *rest == 0;
-        if (x->shape == FLAG                             ? !whole
-            : x->shape == EQUALS || x->shape == OPTIONAL ? !whole && *rest != '='
-                                                         : x->shape == JOINED && whole)
-            continue;
+        bool equals = x->shape == EQUALS || x->shape == OPTIONAL;
+        if (!whole && (x->shape == FLAG || (equals && *rest != '='))) continue;
         best = x;
         length = n;
-        bool equals = x->shape == EQUALS || x->shape == OPTIONAL;
         *value = whole ? NULL : rest + equals;
     }
     return best;

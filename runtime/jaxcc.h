@@ -9,7 +9,7 @@ extern "C" {
 /* What a call returns: 0, or the kind of failure, after which outputs are undefined. */
 enum {
     JAXCC_OK,
-    JAXCC_ARGUMENT,  /* NULL for an array that has elements */
+    JAXCC_ARGUMENT,  /* NULL for an array that has elements, other memory, or a tensor of another form */
     JAXCC_DIMENSION, /* negative, unequal where they must be equal, a divisor of zero, too large */
     JAXCC_MEMORY,    /* no memory for the workspace or for an output */
     JAXCC_CPU,       /* the library was compiled for instructions that this CPU lacks, or for later GPUs */

@@ -114,6 +114,7 @@ for target in aarch64-linux-gnu x86_64 x86_64-linux-musl x86_64-linux-gnux32 x86
     made
 done
 expect 2 "'--vjp' takes no value" m.jaxpr --vjp=0
+expect 2 "'-march=' wants ARCH" m.jaxpr -march=
 expect 2 'it takes numbers of inputs' m.jaxpr --grad=0,,1
 expect 2 'it takes numbers of inputs' m.jaxpr --grad=
 expect 2 'it takes numbers of inputs' m.jaxpr --value-and-grad=x

@@ -13,7 +13,7 @@ static const char common[] =
     "/* What a call returns: 0, or the kind of failure, after which outputs are undefined. */\n"
     "enum {\n"
     "    JAXCC_OK,\n"
-    "    JAXCC_ARGUMENT,  /* NULL for an array that has elements */\n"
+    "    JAXCC_ARGUMENT,  /* NULL for an array that has elements, other memory, or a tensor of another form */\n"
     "    JAXCC_DIMENSION, /* negative, unequal where they must be equal, a divisor of zero, too large */\n"
     "    JAXCC_MEMORY,    /* no memory for the workspace or for an output */\n"
     "    JAXCC_CPU,       /* the library was compiled for instructions that this CPU lacks, or for later GPUs */\n"

@@ -98,8 +98,24 @@ static Jaxpr *bare_program(void *user, const Jaxpr *j) {
     }
     return to;
 }
+/* Without pvary, which a body has where a function is called by devices: it changes no values. */
+static Jaxpr *unvaried_program(void *user, const Jaxpr *j) {
+    Ctx *cx = user;
+    ValMap map = {.cx = cx, .sparse = true};
+    Jaxpr *to = arena_new(cx->arena, Jaxpr, 1);
+    *to = *j;
+    to->eqns = (Eqns){0};
+    each(const Eqn, e, j->eqns) {
+        Eqn new = eqn_rewrite(&map, e, unvaried_program, cx);
+        if (e->prim != P_pvary) push(cx->arena, &to->eqns, new);
+        for (uint32_t i = 0; e->prim == P_pvary && i < e->out.n; i++) valmap_put(&map, e->out.at[i], new.in.at[i]);
+    }
+    to->out = vals_rewrite(&map, j->out);
+    return to;
+}
+static Jaxpr *pass_unvary(Ctx *cx, const Jaxpr *j) { return unvaried_program(cx, j); }
 static Jaxpr *simplified(Ctx *cx, const Jaxpr *body) {
-    static Pass *const passes[] = {pass_inline, pass_fold, pass_cse, pass_fold, pass_cse, pass_dce};
+    static Pass *const passes[] = {pass_inline, pass_unvary, pass_fold, pass_cse, pass_fold, pass_cse, pass_dce};
     Jaxpr *j = (Jaxpr *)body;
     for (size_t i = 0; i < sizeof passes / sizeof *passes && j; i++) j = passes[i](cx, j);
     return j ? bare_program(cx, j) : NULL;
