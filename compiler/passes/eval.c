@@ -478,8 +478,10 @@ static bool eval_stdlib(const Point *p, Scalar *out) {
     char name[STDLIB_NAME];
     int n = snprintf(name, sizeof name, "%s_%s", prim_name[p->e->prim], dtype_info[wide].name);
     assert(n + sizeof "_full" <= STDLIB_NAME);
-    double bound = stdlib_fast_bound(name);
-    if (bound && !(fabs(f64_of(X)) < bound)) snprintf(name + n, sizeof name - (size_t)n, "_full");
+    const StdlibFast *fast = stdlib_fast(name);
+    double x = f64_of(X);
+    if (fast && !(fast->above ? x > fast->bound : fabs(x) < fast->bound))
+        snprintf(name + n, sizeof name - (size_t)n, "_full");
     Evaluator *program = stdlib_evaluator(p->cx, name);
     Scalar in[MOST_OPERANDS];
     if (!program || program->j->in.n != p->e->in.n || p->e->in.n > MOST_OPERANDS) return false;

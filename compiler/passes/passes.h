@@ -40,7 +40,13 @@ Dtype stdlib_dtype(Ctx *, Prim, Dtype result);
 /* The smallest and the largest number of the values in a program, including the bodies of its loops. */
 void jaxpr_range(const Ctx *, const Jaxpr *, Val *first, Val *last);
 
-/* sin, cos and tan are two programs: NAME is accurate for |x| < bound, NAME_full everywhere. 0 for other programs. */
-double stdlib_fast_bound(const char *name);
+/* Some functions are two programs: NAME is accurate for |x| < bound, or x > bound if `above`, NAME_full everywhere. */
+typedef struct {
+    const char *name;
+    double bound;
+    bool above;
+} StdlibFast;
+/* NULL for other programs. */
+const StdlibFast *stdlib_fast(const char *name);
 
 #endif

@@ -88,13 +88,11 @@ void jaxpr_range(const Ctx *cx, const Jaxpr *j, Val *first, Val *last) {
     }
 }
 
-double stdlib_fast_bound(const char *name) {
-    static const struct {
-        const char *name;
-        double bound;
-    } bounds[] = {{"sin_f32", 0x1p17}, {"cos_f32", 0x1p17}, {"tan_f32", 0x1p17},
-                  {"sin_f64", 0x1p30}, {"cos_f64", 0x1p30}, {"tan_f64", 0x1p30}};
-    for (unsigned i = 0; i < sizeof bounds / sizeof *bounds; i++)
-        if (strcmp(bounds[i].name, name) == 0) return bounds[i].bound;
-    return 0;
+const StdlibFast *stdlib_fast(const char *name) {
+    static const StdlibFast fast[] = {
+        {"sin_f32", 0x1p17, false}, {"cos_f32", 0x1p17, false}, {"tan_f32", 0x1p17, false}, {"sin_f64", 0x1p30, false},
+        {"cos_f64", 0x1p30, false}, {"tan_f64", 0x1p30, false}, {"lgamma_f32", -0.5, true}};
+    for (unsigned i = 0; i < sizeof fast / sizeof *fast; i++)
+        if (strcmp(fast[i].name, name) == 0) return &fast[i];
+    return NULL;
 }

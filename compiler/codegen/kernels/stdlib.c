@@ -51,11 +51,12 @@ static V stdlib_all(Kernel *k, const char *name, const V *x, uint32_t n, uint32_
     Str symbol = str_format(k->e->arena, "stdlib.%s.%u%s", name, w, k->e->level);
     return stdlib_function(k, body_all, symbol, name, x, n, w);
 }
-/* The result y of the fast program or, if a lane exceeds its bound, that of the full program for the whole vector. */
+/* The result y of the fast program or, if a lane is beyond its bound, that of the full program for the whole vector. */
 static V choose(Kernel *k, const char *name, V y, const V *x, uint32_t n, uint32_t w) {
     Emit *e = k->e;
-    V size = em_un(e, "llvm.intr.fabs", x[0]);
-    V beyond = em_cmpf(e, "uge", size, em_float(e, mlirValueGetType(size), stdlib_fast_bound(name)));
+    const StdlibFast *fast = stdlib_fast(name);
+    V bound = em_float(e, mlirValueGetType(x[0]), fast->bound), beyond;
+    beyond = fast->above ? em_cmpf(e, "ule", x[0], bound) : em_cmpf(e, "uge", em_un(e, "llvm.intr.fabs", x[0]), bound);
     if (w > 1) beyond = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &beyond, 0, NULL);
     If i = em_if(e, beyond);
     V all = stdlib_all(k, str_format(e->arena, "%s_full", name).at, x, n, w);
@@ -79,7 +80,7 @@ static uint32_t most_inlined(const Kernel *k) {
 }
 static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
     const Jaxpr *j = stdlib_program(k->x.plan->cx, name);
-    bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast_bound(name) > 0;
+    bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast(name);
     uint32_t *uses = uses_so_far(k->e);
     bool many = *uses > most_inlined(k);
     each(Eqn, q, j->eqns) large |= q->prim == P_while;
