@@ -34,6 +34,7 @@ typedef struct {
     const Eqn *loop; /* whose stacked result `rows` is touched, or NULL */
     Val rows;
     bool *taken; /* by number of a buffer: it has an Alloc */
+    bool past;   /* a product reads past a buffer */
 } Walk;
 
 /* For computed sizes the memory is allocated before the first step that touches it. */
@@ -118,6 +119,7 @@ static void walk_step(Walk *w, Step *s) {
     if (s->dot)
         touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial),
             touch(w, s->dot->folded), touch(w, s->dot->pack_rows);
+    w->past |= s->dot && dot_reads_past(s->dot);
     assert(!s->nbodies || s->e);
     if (s->nbodies)
         each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
@@ -216,4 +218,5 @@ void plan_buffers(Plan *p) {
         best->free_from = b->last;
         b->offset = best->offset;
     }
+    if (w.past) p->workspace = dim_add(p->cx->types, p->workspace, WORKSPACE_PAST);
 }
