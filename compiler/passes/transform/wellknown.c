@@ -98,9 +98,18 @@ static Jaxpr *bare_program(void *user, const Jaxpr *j) {
     }
     return to;
 }
-/* Without pvary, which a body has where a function is called by devices: it changes no values. */
+static bool has_pvary(Ctx *cx, const Jaxpr *j) {
+    Jaxprs all = jaxprs_within(cx->arena, j);
+    each(Jaxpr *, k, all)
+        each(const Eqn, e, (*k)->eqns)
+            if (e->prim == P_pvary) return true;
+    return false;
+}
+/* Without pvary, which a body has where a function is called by devices: it changes no values. Programs without it stay the
+   same ones: what several equations call is told by its address. */
 static Jaxpr *unvaried_program(void *user, const Jaxpr *j) {
     Ctx *cx = user;
+    if (!has_pvary(cx, j)) return (Jaxpr *)j;
     ValMap map = {.cx = cx, .sparse = true};
     Jaxpr *to = arena_new(cx->arena, Jaxpr, 1);
     *to = *j;
