@@ -158,7 +158,7 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     if (u->partial.ptr && !packed) at = plus(u, at, u->kb);
     V b = element(u, packed ? u->pack : u->b, c.b, at), none = {NULL};
     bool whole = packed || dot_reads_past(dot);
-    assert(packed || !whole || t->w * dtype_bytes(c.b) <= WORKSPACE_PAST);
+    assert(t->w <= dot->w);
     GemmTile tile = {.a = rows, .b = &b, .rows = t->n, .w = t->w, .sets = dot->sets, .mask = whole ? none : t->mask};
     gemm_outer(u->e, &c, &tile, acc);
 }

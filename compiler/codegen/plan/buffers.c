@@ -33,8 +33,8 @@ typedef struct {
     uint32_t step;
     const Eqn *loop; /* whose stacked result `rows` is touched, or NULL */
     Val rows;
-    bool *taken; /* by number of a buffer: it has an Alloc */
-    bool past;   /* a product reads past a buffer */
+    bool *taken;  /* by number of a buffer: it has an Alloc */
+    int64_t past; /* bytes that a product reads past a buffer, at most */
 } Walk;
 
 /* For computed sizes the memory is allocated before the first step that touches it. */
@@ -119,7 +119,10 @@ static void walk_step(Walk *w, Step *s) {
     if (s->dot)
         touch(w, s->dot->a.buf), touch(w, s->dot->b.buf), touch(w, s->dot->pack), touch(w, s->dot->partial),
             touch(w, s->dot->folded), touch(w, s->dot->pack_rows);
-    w->past |= s->dot && dot_reads_past(s->dot);
+    if (s->dot && dot_reads_past(s->dot)) {
+        int64_t tile = (int64_t)s->dot->w * dtype_bytes(s->dot->b.dtype);
+        if (tile > w->past) w->past = tile;
+    }
     assert(!s->nbodies || s->e);
     if (s->nbodies)
         each(Val, v, s->e->in) touch(w, plan_info(w->p, *v)->buf);
@@ -218,5 +221,5 @@ void plan_buffers(Plan *p) {
         best->free_from = b->last;
         b->offset = best->offset;
     }
-    if (w.past) p->workspace = dim_add(p->cx->types, p->workspace, WORKSPACE_PAST);
+    p->workspace = dim_add(p->cx->types, p->workspace, rounded(p, w.past));
 }

@@ -413,7 +413,7 @@ static Dim bytes_of_b(Plan *p, const Dot *dot) {
 }
 /* One row, and a B that the caches do not hold. */
 static bool is_streamed_row(Plan *p, const Dot *dot) {
-    return dot_at_most(dot->rows, 1) && dot_at_most(dot->points, 1) && !dot_at_most(bytes_of_b(p, dot), LINE_BYTES);
+    return dot_at_most(dot->rows, 1) && dot_at_most(dot->points, 1) && !dot_at_most(bytes_of_b(p, dot), LINE_ROW);
 }
 /* A tile fills the registers with mr·w/lanes accumulators, a row of B and an element of A. */
 static void outer_tile(Plan *p, Dot *dot) {

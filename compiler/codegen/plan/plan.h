@@ -364,7 +364,7 @@ typedef struct Plan {
     Body *top;
     Buf **over; /* of a function, by result: the slot of the input whose memory it has; NULL: it has its own */
     struct Recorder *recorder; /* eval/record.h */
-    Dim workspace;             /* bytes, with WORKSPACE_PAST after the last buffer if a product reads past one */
+    Dim workspace;             /* bytes, of which products may read some after the last buffer */
     bool heap;                 /* sizes are computed, or C code is called: the body runs under jaxcc_rt_heap_run */
     bool *computed;            /* by output: the library allocates it */
     bool function;             /* called by the program, with arrays at any place */
