@@ -50,9 +50,9 @@ static const bool written[NPARAMS] = {
 static Param p_count(ParamKey key, uint32_t n) { return (Param){.key = key, .value = {.kind = V_INT, .i = n}}; }
 static Param p_program(ParamKey key, Jaxpr *j) { return (Param){.key = key, .value = {.kind = V_JAXPR, .jaxpr = j}}; }
 
-/* `linear`, a bool for each operand but the index of a cond, for those that are left, in their order; false if there are
-   others. Of an operand that is given several times and of which some are left, these have the flags of the first: a
-   function is linear in a value or it is not, and JAX gives the same value the same flag. */
+/* `linear`, a bool for each operand but the index of a cond, for those that are left, in their order; false if there
+   are others. Of an operand that is given several times and of which some are left, these have the flags of the first:
+   a function is linear in a value or it is not, and JAX gives the same value the same flag. */
 static bool linear_left(Arena *arena, const Eqn *like, Vals in, Value *linear) {
     Ints old = linear->kind == V_INTS ? linear->ints : (Ints){0};
     uint32_t index = like->in.n - old.n, k = 0;

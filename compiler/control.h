@@ -5,7 +5,8 @@
    the inputs and results of nested programs. If they do not fit, programs are NULL, and a cond has no branches.
 
    A writer makes an equation from such parts, which it copies. The place and the other parameters come from `like`,
-   which may have none; `linear`, which lists the operands that a function is linear in, is dropped if there are new ones. */
+   which may have none; `linear`, which lists the operands that a function is linear in, is dropped if there are new
+   ones. */
 #ifndef JAXCC_CONTROL_H
 #define JAXCC_CONTROL_H
 #include "ir.h"
@@ -102,7 +103,8 @@ Jaxpr *eqn_program(const Eqn *);
 static inline bool calls_function(const Eqn *e) { return e->prim == P_jit; }
 /* The program that `e` calls, and its operands; NULL if `e` is not a call. */
 Jaxpr *eqn_body(Arena *, const Eqn *e, Vals *in);
-/* A call with other operands and results. Parameters that list operands or results are dropped if their number changes. */
+/* A call with other operands and results. Parameters that list operands or results are dropped if their number
+   changes. */
 Eqn call_eqn(Arena *, const Eqn *like, Vals in, Vals out);
 /* A call of another program, which has no results yet. Parameters that list operands or results are dropped. */
 Eqn call_of(Arena *, const Eqn *like, Jaxpr *program, Vals in);

@@ -1,6 +1,6 @@
-/* Programs for several devices (spmd), which run once for each device, on a thread of its own. Devices exchange data only
-   by the functions at the end of comm.c. Where their data lies and how it is moved, a table says: that of comm.c itself
-   for memory of the host, that of cuda_spmd.c for GPUs. */
+/* Programs for several devices (spmd), which run once for each device, on a thread of its own. Devices exchange data
+   only by the functions at the end of comm.c. Where their data lies and how it is moved, a table says: that of comm.c
+   itself for memory of the host, that of cuda_spmd.c for GPUs. */
 #ifndef JAXCC_RT_COMM_H
 #define JAXCC_RT_COMM_H
 #include "rt.h"
@@ -63,8 +63,8 @@ typedef struct jaxcc_rt_devices {
     /* NULL, or: moves the pieces of all members but zeros, when each of them has come to what it does next; sets `done`
        to false, and does nothing, if it cannot. One of the members calls it while the others wait. */
     int32_t (*together)(jaxcc_rt_heap *, const jaxcc_rt_exchange *, bool *done);
-    /* NULL, or: what this device has begun has failed. It is asked now and then while the device waits for others, which
-       may wait for what it has begun. */
+    /* NULL, or: what this device has begun has failed. It is asked now and then while the device waits for others,
+       which may wait for what it has begun. */
     int32_t (*watch)(jaxcc_rt_heap *);
 } jaxcc_rt_devices;
 

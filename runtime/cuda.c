@@ -95,8 +95,8 @@ static int32_t only_workspace(Call *c) {
 }
 
 /* ---- a call */
-/* A graph that runs later would use memory that belongs to other calls by then. CUDA's default stream would wait for what is
-   captured on others. */
+/* A graph that runs later would use memory that belongs to other calls by then. CUDA's default stream would wait for
+   what is captured on others. */
 static int32_t not_captured(Device *d, CUstream stream) {
     int capturing = 0;
     CUresult r = jaxcc_rt_cuda.cuStreamIsCapturing(stream, &capturing);

@@ -1,5 +1,5 @@
-/* What emitted code of libraries for NVIDIA GPUs calls. The driver is opened at the first call (libcuda.so.1); a library
-   that needs it depends on libc and libm alone. Everything here belongs to the library that contains it but the
+/* What emitted code of libraries for NVIDIA GPUs calls. The driver is opened at the first call (libcuda.so.1); a
+   library that needs it depends on libc and libm alone. Everything here belongs to the library that contains it but the
    primary context, which it shares with the other users of the GPU in this process.
 
    A call: NAME checks its arguments, then calls jaxcc_rt_cuda_run, which makes the GPU ready, gives the arrays and the
@@ -66,23 +66,21 @@ typedef struct {
     int64_t flags;
 } jaxcc_rt_cuda_program;
 
-/* Runs a call and returns its status.
-   `words`: what the body gets: n_dims numbers, n_in and n_out pointers as the caller gave them, and one more word. The
-   pointers are replaced by those of the device, aligned to 256, or to 16 if the caller gave device pointers; the last
-   word becomes the address of the workspace, aligned to 256 (NULL if that has 0 bytes). What must be read on the host
-   is read before.
-   `bytes`: of each input, each output and the workspace. An array of 0 bytes may be NULL and then stays so. An output of
-   a computed size has -1: its word, a jaxcc_array *, stays as it is.
-   With device pointers, which must be aligned to 16 (JAXCC_ARGUMENT), the GPU is the one that they belong to; else that
-   of JAXCC_CUDA_DEVICE, or the first. */
+/* Runs a call and returns its status. `words`: what the body gets: n_dims numbers, n_in and n_out pointers as the
+   caller gave them, and one more word. The pointers are replaced by those of the device, aligned to 256, or to 16 if
+   the caller gave device pointers; the last word becomes the address of the workspace, aligned to 256 (NULL if that has
+   0 bytes). What must be read on the host is read before. `bytes`: of each input, each output and the workspace. An
+   array of 0 bytes may be NULL and then stays so. An output of a computed size has -1: its word, a jaxcc_array *, stays
+   as it is. With device pointers, which must be aligned to 16 (JAXCC_ARGUMENT), the GPU is the one that they belong to;
+   else that of JAXCC_CUDA_DEVICE, or the first. */
 int32_t jaxcc_rt_cuda_run(const jaxcc_rt_cuda_program *, void **words, const int64_t *bytes);
 
 /* The stream of this thread's calls with device pointers (a CUstream; at first NULL, CUDA's default stream): NAME_stream.
  */
 void jaxcc_rt_cuda_set_stream(void *stream);
 
-/* Before jaxcc_rt_cuda_run, with device pointers: copies the bytes of argument number k, counted from the first input, to
-   the host, when the thread's stream has come so far. Waits. NULL gives zeros. */
+/* Before jaxcc_rt_cuda_run, with device pointers: copies the bytes of argument number k, counted from the first input,
+   to the host, when the thread's stream has come so far. Waits. NULL gives zeros. */
 int32_t jaxcc_rt_cuda_peek(const jaxcc_rt_cuda_program *, int64_t k, void *to, const void *from, int64_t bytes);
 
 /* ---- what the body calls */
@@ -101,14 +99,16 @@ typedef struct {
 void jaxcc_rt_cuda_map(jaxcc_rt_heap *, void *to, const void *array, const jaxcc_rt_cuda_axis *axes, int64_t rank,
                        int64_t bytes);
 
-/* Ends the call unless rows of n elements can be sorted there: their places are numbers of 32 bits. `what` sorts them. */
+/* Ends the call unless rows of n elements can be sorted there: their places are numbers of 32 bits. `what` sorts
+   them. */
 void jaxcc_rt_cuda_sortable(jaxcc_rt_heap *, const char *what, int64_t n);
 
-/* A loop that a predicate in memory of the device ends, a byte that its test computes. The body enqueues the test and calls
-   this with turns = 0; then, as long as the result is not 0, as many turns as it says, each the work of a turn and the
-   test, and calls this with their number. At most `most` turns follow each other so; if that is more than 1, turns must
-   change nothing when the predicate is false, else they are only asked for when it is true. They launch, copy and fill
-   only, the same in each turn, and may have such loops. Waits now and then, or never: the turn need not be enqueued. */
+/* A loop that a predicate in memory of the device ends, a byte that its test computes. The body enqueues the test and
+   calls this with turns = 0; then, as long as the result is not 0, as many turns as it says, each the work of a turn
+   and the test, and calls this with their number. At most `most` turns follow each other so; if that is more than 1,
+   turns must change nothing when the predicate is false, else they are only asked for when it is true. They launch,
+   copy and fill only, the same in each turn, and may have such loops. Waits now and then, or never: the turn need not
+   be enqueued. */
 int64_t jaxcc_rt_cuda_turns(jaxcc_rt_heap *, const void *predicate, int64_t turns, int64_t most);
 
 /* The library's constant of that number, on the device. */
@@ -116,8 +116,8 @@ void *jaxcc_rt_cuda_constant(jaxcc_rt_heap *, int64_t number);
 
 /* Device to device; the two may be equal, but not overlap otherwise. */
 void jaxcc_rt_cuda_copy(jaxcc_rt_heap *, void *to, const void *from, int64_t bytes);
-/* n elements of `width` bytes (1, 2, 4 or 8), each the low bytes of `value`. If they are of 8 bytes, n is 1 or the halves
-   of the value are equal. A scalar of the host is stored by n = 1. */
+/* n elements of `width` bytes (1, 2, 4 or 8), each the low bytes of `value`. If they are of 8 bytes, n is 1 or the
+   halves of the value are equal. A scalar of the host is stored by n = 1. */
 void jaxcc_rt_cuda_fill(jaxcc_rt_heap *, void *to, int64_t value, int64_t width, int64_t n);
 
 /* Host to device: `from` may change when this returns. */
@@ -129,11 +129,12 @@ void jaxcc_rt_cuda_read(jaxcc_rt_heap *, void *to, const void *from, int64_t byt
 void jaxcc_rt_cuda_host(jaxcc_rt_heap *, jaxcc_rt_function *, void *const *arrays, const int64_t *bytes, int64_t n_in,
                         int64_t n_out, const int64_t *sizes);
 
-/* A program for several devices (comm.h), as jaxcc_rt_spmd: arrays lie on this GPU. sizes end with the bytes that a device
-   gets of each input; the number of axes of the mesh of devices, and their extents, the slowest first; for each input, for
-   each axis, by how many bytes the parts along it follow each other (0: all get the same). Device number d runs on GPU (g + d) modulo the number of GPUs, where g is that of the call, on a thread and a
-   stream of its own; a GPU may so run several. Waits. What devices exchange, jaxcc_rt_all_gather and the like of
-   comm.c do, with arrays on their GPUs. */
+/* A program for several devices (comm.h), as jaxcc_rt_spmd: arrays lie on this GPU. sizes end with the bytes that a
+   device gets of each input; the number of axes of the mesh of devices, and their extents, the slowest first; for each
+   input, for each axis, by how many bytes the parts along it follow each other (0: all get the same). Device number d
+   runs on GPU (g + d) modulo the number of GPUs, where g is that of the call, on a thread and a stream of its own; a
+   GPU may so run several. Waits. What devices exchange, jaxcc_rt_all_gather and the like of comm.c do, with arrays on
+   their GPUs. */
 void jaxcc_rt_cuda_spmd(jaxcc_rt_heap *, void *const *arrays, const int64_t *sizes,
                         void (*body)(void *args, jaxcc_rt_heap *));
 

@@ -33,7 +33,8 @@ typedef struct Call {
     _Atomic(struct Members *) failed;    /* of a call: devices of inner programs, to be given back at the end */
 } Call;
 
-/* Starts of a library that may fail, for lack of memory or of something else that may be there later, and that take time. */
+/* Starts of a library that may fail, for lack of memory or of something else that may be there later, and that take
+   time. */
 typedef struct {
     int failed;  /* one after the other */
     int without; /* calls that do not try before the next one does */

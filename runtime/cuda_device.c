@@ -21,8 +21,8 @@ static _Thread_local const jaxcc_rt_cuda_kernel *last; /* that this thread has l
 void jaxcc_rt_cuda_launched(const jaxcc_rt_cuda_kernel *k) { last = k; }
 void jaxcc_rt_cuda_waited(void) { last = NULL; }
 
-/* The device is lost. A fault is reported by whatever is called next, on any thread: the last kernel says where the work
-   had come to, not that it is to blame. */
+/* The device is lost. A fault is reported by whatever is called next, on any thread: the last kernel says where the
+   work had come to, not that it is to blame. */
 static void lose(Device *d, CUresult r, const char *says) {
     char where[176] = "";
     if (last)
@@ -53,8 +53,8 @@ static char registrar;
 int __cxa_atexit(void (*)(void *), void *, void *registrar);
 void __cxa_finalize(void *registrar);
 
-/* Waits for all work; false: not to be done. cuCtxSynchronize would end what anybody captures on a stream, to free memory
-   does so on blocking ones alone. */
+/* Waits for all work; false: not to be done. cuCtxSynchronize would end what anybody captures on a stream, to free
+   memory does so on blocking ones alone. */
 static bool wait_for_all(void) {
     int capturing = 0;
     CUdeviceptr some;

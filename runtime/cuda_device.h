@@ -1,5 +1,6 @@
-/* The GPUs that the library uses, and what it keeps on each of them between calls. All functions but jaxcc_rt_cuda_device
-   are called with the device's context pushed; those that return an int32_t return a status, with the text set. */
+/* The GPUs that the library uses, and what it keeps on each of them between calls. All functions but
+   jaxcc_rt_cuda_device are called with the device's context pushed; those that return an int32_t return a status, with
+   the text set. */
 #ifndef JAXCC_CUDA_DEVICE_H
 #define JAXCC_CUDA_DEVICE_H
 #include "cuda.h"
@@ -16,9 +17,9 @@ typedef struct Block {
     CUevent done;
     bool pending;
 } Block;
-/* What one call at a time uses: a stream; two pinned blocks of the host, which large arrays pass through in turn; room for
-   the pointers of its outputs; an event that other streams wait for, NULL until it is needed. `busy`: until `done` the
-   device may still use the block. */
+/* What one call at a time uses: a stream; two pinned blocks of the host, which large arrays pass through in turn; room
+   for the pointers of its outputs; an event that other streams wait for, NULL until it is needed. `busy`: until `done`
+   the device may still use the block. */
 typedef struct {
     char *at;
     int64_t bytes;
@@ -91,8 +92,8 @@ int32_t jaxcc_rt_cuda_count(int *); /* how many there are */
 /* The device, which is current, copies from and to the other one directly if the machine can; else the driver goes
    through the host's memory. */
 void jaxcc_rt_cuda_reach(Device *, const Device *other);
-/* While one is in progress on any thread, the end of the process leaves everything as it is. In between the thread may do
-   what might wait while others capture streams. */
+/* While one is in progress on any thread, the end of the process leaves everything as it is. In between the thread may
+   do what might wait while others capture streams. */
 int32_t jaxcc_rt_cuda_enter(Device *);
 void jaxcc_rt_cuda_leave(void);
 bool jaxcc_rt_cuda_in_call(void); /* this thread, before it entered the last time */
@@ -139,8 +140,8 @@ void jaxcc_rt_cuda_lane_give(Device *, Lane *, bool good);
 void jaxcc_rt_cuda_release_blocks(Device *);
 void jaxcc_rt_cuda_release_lanes(Device *);
 
-/* Arrays of the host that lie one after the other on the device, each aligned to JAXCC_RT_CUDA_ALIGN: pointers and sizes
-   are found in steps of so many bytes. A negative size counts as 0. */
+/* Arrays of the host that lie one after the other on the device, each aligned to JAXCC_RT_CUDA_ALIGN: pointers and
+   sizes are found in steps of so many bytes. A negative size counts as 0. */
 typedef struct {
     const void *pointers, *sizes;
     int64_t pointer_step, size_step, n;
@@ -154,8 +155,8 @@ int32_t jaxcc_rt_cuda_copy_in(Device *, Lane *, CUstream, Area, CUdeviceptr to);
 int32_t jaxcc_rt_cuda_copy_out(Device *, Lane *, CUstream, Area, CUdeviceptr from);
 
 /* ---- graphs (cuda_graph.c) */
-/* That of a call with these words, to be recorded if `run` is NULL. NULL: it is the first such call, another one has it,
-   or what calls with these words do cannot be recorded; `at_once`: also the first one gets it, if there is room for
+/* That of a call with these words, to be recorded if `run` is NULL. NULL: it is the first such call, another one has
+   it, or what calls with these words do cannot be recorded; `at_once`: also the first one gets it, if there is room for
    more. */
 Graph *jaxcc_rt_cuda_graph_take(Device *, Graphs *, const jaxcc_rt_cuda_program *, const void *words, size_t bytes,
                                 bool at_once);

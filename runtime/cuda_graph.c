@@ -1,6 +1,7 @@
-/* Graphs: the work of a call with device pointers that needs nothing of the host, kept so that it is enqueued at once. It is
-   recorded when a call comes again with the same dimensions and pointers, and launched by each one that follows. A graph has
-   a workspace of its own; one call at a time has the graph, and the device runs its launches one after the other. */
+/* Graphs: the work of a call with device pointers that needs nothing of the host, kept so that it is enqueued at once.
+   It is recorded when a call comes again with the same dimensions and pointers, and launched by each one that follows.
+   A graph has a workspace of its own; one call at a time has the graph, and the device runs its launches one after the
+   other. */
 #include "cuda_device.h"
 #include <stdlib.h>
 #include <string.h>

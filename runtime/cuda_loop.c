@@ -1,9 +1,9 @@
-/* Loops whose predicate a kernel computes. Where the driver has nodes with conditions (CUDA 12.4), a loop is a graph with
-   one: the body of the program calls what enqueues a turn once, and what that would enqueue is noted. The graph sets the
-   condition from the predicate and has the node, whose own graph is the turn and the condition set again; so the host
-   never waits. A loop in the turn is a node there. The graph is kept for loops with the same notes. While a call is
-   recorded as a graph, the node goes into that. With other drivers, and when something fails, the host enqueues turns
-   and reads the predicate now and then. */
+/* Loops whose predicate a kernel computes. Where the driver has nodes with conditions (CUDA 12.4), a loop is a graph
+   with one: the body of the program calls what enqueues a turn once, and what that would enqueue is noted. The graph
+   sets the condition from the predicate and has the node, whose own graph is the turn and the condition set again; so
+   the host never waits. A loop in the turn is a node there. The graph is kept for loops with the same notes. While a
+   call is recorded as a graph, the node goes into that. With other drivers, and when something fails, the host enqueues
+   turns and reads the predicate now and then. */
 #include "cuda_call.h"
 
 enum { LOOPS_SINCE = 12040, MOST_FAILED = 4 };

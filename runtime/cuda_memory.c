@@ -1,5 +1,6 @@
 /* Memory of a device between calls, and copies between it and the host. Blocks of device memory are in a free list; a
-   block may be taken by whoever uses the stream that used it last, or by anyone once the device has finished with it. */
+   block may be taken by whoever uses the stream that used it last, or by anyone once the device has finished with
+   it. */
 #include "cuda_device.h"
 #include <stdlib.h>
 #include <string.h>
@@ -18,9 +19,9 @@ static int32_t fail_memory(const Device *d, int64_t bytes, const char *hint) {
 }
 static int32_t fail_host_memory(void) { return jaxcc_rt_fail_text(JAXCC_MEMORY, "no memory"); }
 
-/* ---- freeing, which waits for the device. It ends what is captured on streams that CUDA's default stream waits for, whoever
-   captures them: until that has ended, memory is kept. What is captured on others does not mind, as the thread's mode says
-   (jaxcc_rt_cuda_enter). */
+/* ---- freeing, which waits for the device. It ends what is captured on streams that CUDA's default stream waits for,
+   whoever captures them: until that has ended, memory is kept. What is captured on others does not mind, as the
+   thread's mode says (jaxcc_rt_cuda_enter). */
 static bool free_now(CUdeviceptr at) {
     int capturing = 0;
     CUresult r = jaxcc_rt_cuda.cuStreamIsCapturing(NULL, &capturing);

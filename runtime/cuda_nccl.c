@@ -1,14 +1,14 @@
-/* Exchanges by NCCL, libnccl.so.2 or what JAXCC_NCCL names, which the first exchange between several GPUs loads. It only
-   moves bytes: what is computed of them has the same bits without it. Where it cannot be loaded or started, GPUs copy from
-   each other.
+/* Exchanges by NCCL, libnccl.so.2 or what JAXCC_NCCL names, which the first exchange between several GPUs loads. It
+   only moves bytes: what is computed of them has the same bits without it. Where it cannot be loaded or started, GPUs
+   copy from each other.
 
    The last member of a group to arrive enqueues the exchange on the streams of all, in one group of calls: none is left
-   waiting for another that ends before it has come. Kernels of NCCL wait for each other across GPUs, so that all GPUs must
-   run them in the same order: under one lock an exchange is enqueued on all GPUs, and on each it begins after the one
-   that was enqueued before it. That holds within a library, not between two.
+   waiting for another that ends before it has come. Kernels of NCCL wait for each other across GPUs, so that all GPUs
+   must run them in the same order: under one lock an exchange is enqueued on all GPUs, and on each it begins after the
+   one that was enqueued before it. That holds within a library, not between two.
 
-   What fails while kernels of NCCL run, a link or a process, NCCL tells only who asks; the kernels would wait for ever. Who
-   waits for them asks now and then, and ends them all by aborting their communicators. */
+   What fails while kernels of NCCL run, a link or a process, NCCL tells only who asks; the kernels would wait for ever.
+   Who waits for them asks now and then, and ends them all by aborting their communicators. */
 #include "cuda_nccl.h"
 #include <dlfcn.h>
 #include <sched.h>
@@ -37,8 +37,8 @@ static const struct {
     {"ncclGetErrorString", offsetof(__typeof__(nccl), ncclGetErrorString), false},
     {"ncclCommGetAsyncError", offsetof(__typeof__(nccl), ncclCommGetAsyncError), true}};
 
-/* A communicator for each of these GPUs, which are its ranks. An aborted one ends what its communicators had begun, also
-   for other calls: it stays until each call that has used it knows. */
+/* A communicator for each of these GPUs, which are its ranks. An aborted one ends what its communicators had begun,
+   also for other calls: it stays until each call that has used it knows. */
 enum { MOST_GPUS = 64, MOST_CLIQUES = 64 };
 typedef struct {
     int64_t n;     /* 0: there is none */
@@ -83,7 +83,8 @@ static int32_t check(int result, const char *function) {
 }
 #define CALL(function, ...) check(nccl.function(__VA_ARGS__), #function)
 
-/* ---- cliques. NCCL may leave another context than it found: its functions are called with one pushed for them alone. */
+/* ---- cliques. NCCL may leave another context than it found: its functions are called with one pushed for them
+   alone. */
 static void end_comms(const Clique *q, int (*end)(ncclComm_t)) {
     bool apart = !jaxcc_rt_cuda.cuCtxPushCurrent_v2(q->by->context);
     for (int64_t i = 0; i < q->n; i++) end(q->comms[i]);

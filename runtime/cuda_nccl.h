@@ -12,8 +12,8 @@ void jaxcc_rt_nccl_lost(const Device *);
 int32_t jaxcc_rt_nccl_check(const Call *);
 /* A device of an inner program waits for what the one around it exchanges. */
 void jaxcc_rt_nccl_join(Call *, const Call *around);
-/* A device of a program for several has waited for its work, and exchanges no more. `status`: how it has ended; the result
-   is another one if what it exchanged has not come, as another call has failed. */
+/* A device of a program for several has waited for its work, and exchanges no more. `status`: how it has ended; the
+   result is another one if what it exchanged has not come, as another call has failed. */
 int32_t jaxcc_rt_nccl_leave(Call *, int32_t status);
 
 #endif

@@ -1,6 +1,6 @@
-/* Linear algebra by cuSOLVER and cuBLAS, which the first call that needs them loads. Their functions have LAPACK's names
-   and meaning; our rows are their columns. What a function says of a matrix, `info`, is read by the host, so that a lane's
-   handles have no work when the call gives it back. */
+/* Linear algebra by cuSOLVER and cuBLAS, which the first call that needs them loads. Their functions have LAPACK's
+   names and meaning; our rows are their columns. What a function says of a matrix, `info`, is read by the host, so that
+   a lane's handles have no work when the call gives it back. */
 #include "cuda_solver.h"
 #include "cuda_call.h"
 #include <dlfcn.h>
@@ -263,8 +263,8 @@ static void eigh(Work *w) {
     jaxcc_rt_cuda_put(w->h, x);
 }
 
-/* A matrix with more columns than rows is taken as its transpose, which has the singular vectors of both sides exchanged
-   and needs no copy turned round; cuSOLVER wants no fewer rows than columns. */
+/* A matrix with more columns than rows is taken as its transpose, which has the singular vectors of both sides
+   exchanged and needs no copy turned round; cuSOLVER wants no fewer rows than columns. */
 typedef struct {
     int64_t m, n, k, um, vn; /* u is m × um, vt is vn × n */
     void *x, *u, *vt, *rest;

@@ -1,5 +1,5 @@
-/* Linear algebra with large matrices on GPUs, by NVIDIA's cuSOLVER and cuBLAS where they are installed. Each function is
-   called as jaxcc_rt_cuda_host is, which computes what they do not: small matrices, or without these libraries. */
+/* Linear algebra with large matrices on GPUs, by NVIDIA's cuSOLVER and cuBLAS where they are installed. Each function
+   is called as jaxcc_rt_cuda_host is, which computes what they do not: small matrices, or without these libraries. */
 #ifndef JAXCC_CUDA_SOLVER_H
 #define JAXCC_CUDA_SOLVER_H
 #include "cuda.h"

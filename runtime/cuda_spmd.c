@@ -72,8 +72,8 @@ static void *input(const jaxcc_rt_comm *comm, int64_t i) {
     }
     return (char *)p->arrays[i] + at;
 }
-/* The bytes of the arrays that the device needs a copy of: parts on another GPU, or where its kernels cannot use them; 0
-   for others. */
+/* The bytes of the arrays that the device needs a copy of: parts on another GPU, or where its kernels cannot use them;
+   0 for others. */
 static int64_t *copied(jaxcc_rt_heap *h, const jaxcc_rt_comm *comm) {
     const jaxcc_rt_spmd_program *p = comm->program;
     bool away = call_of(h)->device != members_of(comm)->around->device;

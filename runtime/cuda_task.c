@@ -1,5 +1,6 @@
-/* What the body of a program does to the device are tasks, which are enqueued, or noted while the body shows a turn of a
-   loop (cuda_loop.c). Notes are the loop and, one after the other, the tasks of its turn, each with its bytes behind it. */
+/* What the body of a program does to the device are tasks, which are enqueued, or noted while the body shows a turn of
+   a loop (cuda_loop.c). Notes are the loop and, one after the other, the tasks of its turn, each with its bytes behind
+   it. */
 #include "cuda_call.h"
 #include <stdio.h>
 #include <string.h>

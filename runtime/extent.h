@@ -1,5 +1,5 @@
-/* Extents are text over dimensions and integer scalar inputs, such as "2*b + 1", "floordiv(b, 2)", "max(b - 1, 0)". They
-   are computed, and solved for dimensions given the shapes of arrays. */
+/* Extents are text over dimensions and integer scalar inputs, such as "2*b + 1", "floordiv(b, 2)", "max(b - 1, 0)".
+   They are computed, and solved for dimensions given the shapes of arrays. */
 #ifndef JAXCC_EXTENT_H
 #define JAXCC_EXTENT_H
 #include "jaxcc.h"
@@ -29,8 +29,8 @@ typedef struct {
 } jaxcc_rt_extent;
 jaxcc_rt_extent jaxcc_rt_extent_of(const jaxcc_rt_variables *, const char *text);
 
-/* One pass over the extents of n types whose arrays have these shapes: each that is linear in one unknown variable gives
-   its value. True if there was one: then another pass may find more. */
+/* One pass over the extents of n types whose arrays have these shapes: each that is linear in one unknown variable
+   gives its value. True if there was one: then another pass may find more. */
 bool jaxcc_rt_solve_more(const jaxcc_type *, int32_t n, const int64_t *const *shapes, jaxcc_rt_variables *);
 
 /* Does the type forbid an array with `is` elements along axis k? Then `why` says "extent 1, '2*b', is 6, where b = 3".

@@ -1,5 +1,5 @@
-/* Linear algebra of our own: matrices of up to SMALL rows and columns, W of a batch at a time in vectors; larger ones, one
-   after the other, in blocks. */
+/* Linear algebra of our own: matrices of up to SMALL rows and columns, W of a batch at a time in vectors; larger ones,
+   one after the other, in blocks. */
 #pragma GCC optimize("O3", "cx-limited-range", "no-math-errno")
 #include "linalg.h"
 

@@ -43,7 +43,8 @@ void jaxcc_rt_each(jaxcc_rt_heap *, Job *, int64_t n, int64_t cost);
 /* LAPACK's routine of that name ("dsyevd_"); ends the call if there is no LAPACK. */
 void (*jaxcc_rt_lapack(jaxcc_rt_heap *, const char *name))(void);
 
-/* Memory of linalg_blocks.h for one matrix, and if threads may share its work, where one of them without memory says so. */
+/* Memory of linalg_blocks.h for one matrix, and if threads may share its work, where one of them without memory says
+   so. */
 typedef struct {
     void *at;
     _Atomic bool *failed;
@@ -68,7 +69,8 @@ enum { PIECE_ROWS = ROWS_AT_ONCE, PIECE_COLUMNS = 256, WORK_OF_THREADS = 1 << 22
 static inline int64_t jaxcc_rt_least(int64_t x, int64_t y) { return x < y ? x : y; }
 /* Half of n, rounded up to a multiple of `unit`. */
 static inline int64_t jaxcc_rt_half(int64_t n, int64_t unit) { return (n / 2 + unit - 1) / unit * unit; }
-/* Elements of what is packed for a product, and of a tile: m × n results of so many terms, rounded up to whole tiles. */
+/* Elements of what is packed for a product, and of a tile: m × n results of so many terms, rounded up to whole
+   tiles. */
 static inline int64_t jaxcc_rt_product_room(int64_t m, int64_t n, int64_t terms) {
     enum { ROUNDED = 64 };
     int64_t both = jaxcc_rt_least(m, ROWS_AT_ONCE) + jaxcc_rt_least(n, COLUMNS_AT_ONCE) + ROUNDED;

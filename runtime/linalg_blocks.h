@@ -135,7 +135,8 @@ static OUTLINED void N(subtract_here)(N(Product) p, R *tile) {
         }
     }
 }
-/* In pieces: of a whole matrix some rows, or if it has few, some columns; of an upper triangle rows from the diagonal on. */
+/* In pieces: of a whole matrix some rows, or if it has few, some columns; of an upper triangle rows from the diagonal
+   on. */
 typedef struct {
     const N(Product) * p;
     bool upper;
@@ -217,8 +218,8 @@ typedef struct {
     int64_t ldb, n, r;
     _Atomic bool *failed;
 } N(Solve);
-/* At most BASE rows, one after the other, and at most SOLVED columns; copies of op(A), its rows BASE apart, and of B, its
-   rows SOLVED apart, are in the nearest cache. */
+/* At most BASE rows, one after the other, and at most SOLVED columns; copies of op(A), its rows BASE apart, and of B,
+   its rows SOLVED apart, are in the nearest cache. */
 enum { N(SOLVED) = AT_ONCE * N(LANES_OF) / N(PARTS) };
 /* x -= Σ f[k·next] b[k], rows of B ld apart, for k in [lo, hi) and some vectors of the rows. */
 static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, int64_t next, const T *b, int64_t ld,
@@ -624,7 +625,8 @@ static void N(join_reflectors)(const N(Reflectors) * h, const T *taus) {
         column[j * REFLECTORS] = taus[j];
     }
 }
-/* C (m × n) becomes (I - V op(T) Vᴴ) C, op(T) = Tᴴ if `turned`; its first columns, `ones` ≤ count of them, are those of I. */
+/* C (m × n) becomes (I - V op(T) Vᴴ) C, op(T) = Tᴴ if `turned`; its first columns, `ones` ≤ count of them, are those of
+   I. */
 static void N(apply_reflectors)(const N(Reflectors) * h, bool turned, T *c, int64_t ldc, int64_t n, int64_t ones) {
     if (n <= 0) return;
     int64_t count = h->count;

@@ -90,8 +90,8 @@ static void N(jacobi)(T *a, T *v, R *values, int64_t n, bool lower, R *bad) {
     for (int64_t k = 0; k < n; k++) LANES_L values[k * W + l] = RE(AT(a, k, k, n)[l]) * back[l];
 }
 
-/* |x|², |y|² and conj(x)·y of rows of n elements. Those of a single real matrix are eight sums each, as vectors: with one,
-   each addition would wait for the one before. */
+/* |x|², |y|² and conj(x)·y of rows of n elements. Those of a single real matrix are eight sums each, as vectors: with
+   one, each addition would wait for the one before. */
 static inline void N(products)(const T *x, const T *y, int64_t n, R *xx, R *yy, T *xy) {
     int64_t i = 0;
     LANES_L xx[l] = yy[l] = 0, xy[l] = 0;

@@ -91,7 +91,8 @@ typedef ACC_R N(Sum);
 #else
 typedef R N(Sum);
 #endif
-/* A power of two for a column with the element alpha, the others at most `most`: its squares neither overflow nor vanish. */
+/* A power of two for a column with the element alpha, the others at most `most`: its squares neither overflow nor
+   vanish. */
 static void N(safely)(const T *alpha, R *most, R *by) {
     LANES_L {
         R v = SIZE1(alpha[l]);
@@ -100,8 +101,8 @@ static void N(safely)(const T *alpha, R *most, R *by) {
         by[l] = most[l] > FAR ? 1 / SHIFT : most[l] < 1 / FAR ? SHIFT : 1;
     }
 }
-/* The reflector for a column, given the sum of its squares after multiplication by `by`: the norm in the place of alpha,
-   tau and its conjugate, and by what the other elements are to be multiplied after `by`. */
+/* The reflector for a column, given the sum of its squares after multiplication by `by`: the norm in the place of
+   alpha, tau and its conjugate, and by what the other elements are to be multiplied after `by`. */
 static void N(reflect_to)(T *alpha, const R *most, const N(Sum) * sum, R *by, T *tau, T *turned, T *scale) {
     LANES_L {
         bool none = most[l] == 0 && !__builtin_isnan(sum[l]); /* not where NaN are below */

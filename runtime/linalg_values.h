@@ -158,8 +158,9 @@ static void F(completed)(T *q, int64_t m, int64_t n, int64_t row, int64_t column
         known[k] = true;
     }
 }
-/* The reflector I - tau·x·xᴴ that leaves x[0] alone: x becomes its vector, of about unit length, so that neither that nor
-   tau is lost however short x is; the result is the size of what is left. What is too short to be squared is nothing. */
+/* The reflector I - tau·x·xᴴ that leaves x[0] alone: x becomes its vector, of about unit length, so that neither that
+   nor tau is lost however short x is; the result is the size of what is left. What is too short to be squared is
+   nothing. */
 static double F(reflected)(T *x, int64_t n, R *tau) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++) sum += (double)RE(x[i]) * RE(x[i]) + (double)IM(x[i]) * IM(x[i]);

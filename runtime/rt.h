@@ -40,8 +40,8 @@ int32_t jaxcc_rt_check_pointers(void *const *first, int64_t nfirst, void *const 
 typedef struct jaxcc_rt_heap jaxcc_rt_heap;
 int32_t jaxcc_rt_heap_run(void (*body)(void *args, jaxcc_rt_heap *), void *args);
 void *jaxcc_rt_heap_get(jaxcc_rt_heap *, int64_t bytes);
-/* The same for what a loop of so many turns stacks. `error`: the text if there is none, with {0} for `turns` and {1} for
-   `row`. */
+/* The same for what a loop of so many turns stacks. `error`: the text if there is none, with {0} for `turns` and {1}
+   for `row`. */
 void *jaxcc_rt_heap_rows(jaxcc_rt_heap *, int64_t bytes, int64_t turns, int64_t row, const char *error);
 void jaxcc_rt_heap_put(jaxcc_rt_heap *, void *);
 void jaxcc_rt_heap_dim(jaxcc_rt_heap *, const char *name, int64_t value);

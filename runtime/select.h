@@ -1,5 +1,6 @@
-/* Included by sort.c for each width of keys: the first k of a long row. R, KEY, SIGNED, LOW, SORT: a record, its key, a signed
-   integer of the key's width, the key's lowest bit, a function that sorts records by all of their bits; N(f): the name of a function for them.
+/* Included by sort.c for each width of keys: the first k of a row. R, KEY, SIGNED, LOW, SORT: a record, its key, a
+   signed integer of the key's width, the key's lowest bit, a function that sorts records by all of their bits; N(f):
+   the name of a function for them.
 
    An element that comes before the current k-th is a candidate. For small k the best are kept sorted, each candidate
    being inserted in its place; for larger k candidates are collected until the room is full, then cut to k. */
@@ -67,7 +68,8 @@ static void N(append)(N(Best) * b, const KEY *key, int64_t first) {
     }
     if (b->found + STRIDE > b->room) N(cut)(b);
 }
-/* The same among CHUNK keys. Those after the last element are the largest: as k elements came before, none is a candidate. */
+/* The same among CHUNK keys. Those after the last element are the largest: as k elements came before, none is a
+   candidate. */
 static void N(collect)(N(Best) * b, const KEY *key, int64_t first) {
     for (int64_t c = 0; c < CHUNK; c += STRIDE) {
         KEY worst = (KEY)(b->worst >> LOW), any = 0;
@@ -96,8 +98,9 @@ static void N(select)(const char *x, int64_t n, Kind kind, bool largest, int64_t
     }
     for (int64_t i = 0; i < k; i++) at[i] = (uint32_t)sorted[i];
 }
-/* The positions of the first k of a short row, each the least of those left; `scratch`: room for SHORT keys. Keys that were
-   found become the largest there is: what is left are those that are so anyway, in their order, once that is the least. */
+/* The positions of the first k of a short row, each the least of those left; `scratch`: room for SHORT keys. Keys that
+   were found become the largest there is: what is left are those that are so anyway, in their order, once that is the
+   least. */
 static void N(minima)(const char *x, int64_t n, Kind kind, bool largest, int64_t k, void *scratch, uint32_t *at) {
     typedef SIGNED Keys __attribute__((vector_size(VECTOR)));
     enum { LANES = VECTOR / sizeof(KEY) };

@@ -239,8 +239,8 @@ void NAME(jaxcc_rt_sort)(jaxcc_rt_heap *call, void *const *arrays, const int64_t
     each_group(call, "sort", &s, sizes);
 }
 
-/* ---- the first k of the order, each with its position. A minimum of a short row takes 21 ns and 0.25 for each element,
-   sorting rows of 16 elements 90 ns, of 32 207, of 64 490, of 128 1200. */
+/* ---- the first k of the order, each with its position. A minimum of a short row takes 21 ns and 0.25 for each
+   element, sorting rows of 16 elements 90 ns, of 32 207, of 64 490, of 128 1200. */
 /* Short rows, and many elements of long ones: by sorting. */
 static void first_by_sorting(const Rows *s, const char *x, int64_t rows, char *scratch, uint32_t *at) {
     int64_t n = s->n, round = (rows * n + 3) / 4 * 4;

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- element types: of the program, and as DLPack has them. Integers and floats of less than 8 bits have a byte each, as
-   in calls without DLPack, where it has packed ones. */
+/* ---- element types: of the program, and as DLPack has them. Integers and floats of less than 8 bits have a byte each,
+   as in calls without DLPack, where it has packed ones. */
 typedef struct {
     char name[16];
     uint8_t code, bits;

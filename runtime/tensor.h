@@ -20,8 +20,8 @@ typedef struct {
     int32_t (*check)(const jaxcc_rt_tensor *); /* a status; or NULL */
 } jaxcc_rt_memory;
 
-/* Checks the tensors, one for each input and output, and calls the program with their data. JAXCC_ARGUMENT: a tensor that
-   the program cannot take; JAXCC_DIMENSION: shapes that do not fit. */
+/* Checks the tensors, one for each input and output, and calls the program with their data. JAXCC_ARGUMENT: a tensor
+   that the program cannot take; JAXCC_DIMENSION: shapes that do not fit. */
 int32_t jaxcc_rt_dlpack_in(const jaxcc_rt_memory *, const jaxcc_program *, DLTensor *const *in, DLTensor *const *out);
 /* The same in memory of the host, and of a GPU. */
 int32_t jaxcc_rt_dlpack(const jaxcc_program *, DLTensor *const *in, DLTensor *const *out);

@@ -27,8 +27,8 @@ void cases_keep(Cases *, const char *regex, bool matching); /* or only those tha
 void cases_list(Cases *, const char *prims, const char *dtypes, bool only);
 /* S with another suffix. */
 const char *case_file(const Case *, const char *suffix);
-/* Writes the case again, with another text, from the folder `from` to `to`, with links to its arrays and options, and to the
-   old text as S.static; the manifest likewise. False after a message. */
+/* Writes the case again, with another text, from the folder `from` to `to`, with links to its arrays and options, and
+   to the old text as S.static; the manifest likewise. False after a message. */
 bool case_write(const Case *, const char *from, const char *to, const char *text, size_t n);
 void cases_link_manifest(const char *from, const char *to);
 /* Are the arrays of `got` those of `want`? If not, `why` says where. */

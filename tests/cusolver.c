@@ -1,5 +1,5 @@
-/* libcusolver.so.12 for tests, with the functions of libcublas too: computes by LAPACK on the host what it is called for, on the memory of
-   libcuda.so.1. It checks its arguments: an answer other than 0 is NVIDIA's. Of the environment:
+/* libcusolver.so.12 for tests, with the functions of libcublas too: computes by LAPACK on the host what it is called
+   for, on the memory of libcuda.so.1. It checks its arguments: an answer other than 0 is NVIDIA's. Of the environment:
 
    JAXCC_SOLVER_LOG=FILE    a line for each function that has computed, and for each handle that is left at the end
    JAXCC_SOLVER_FAIL=A:7:1  the function whose name contains A answers 7, in its first use; without :1 in all */

@@ -1,4 +1,5 @@
-/* dlpack: calls tensors_dlpack, which is right, and with each thing that can be wrong. With -DGPU the arrays are memory of the GPU. */
+/* dlpack: calls tensors_dlpack, which is right, and with each thing that can be wrong. With -DGPU the arrays are memory
+   of the GPU. */
 #include "tensors.h"
 #include <stdbool.h>
 #include <stdio.h>

@@ -22,7 +22,8 @@ ffi_error *scaled(ffi_frame *f) {
     for (int i = 0; i < 4; i++) ((float *)y->data)[i] *= fine ? *(float *)by->value : 0;
     return fine && f->head.size == FFI_SIZE(ffi_frame, attributes) ? NULL : f->api->error_create(&error);
 }
-/* Of each row a + 10 b, and how many rows both have, in hundreds and thousands; an operand without rows has one for all. */
+/* Of each row a + 10 b, and how many rows both have, in hundreds and thousands; an operand without rows has one for
+   all. */
 ffi_error *joined(ffi_frame *f) {
     ffi_buffer *a = f->arguments.at[0], *b = f->arguments.at[1], *y = f->results.at[0];
     int64_t rows = y->rank > 1 ? y->dims[0] : 1, of_a = a->rank > 1 ? a->dims[0] : 0,

@@ -126,8 +126,8 @@ static int32_t device_call(int64_t n, bool *is_right) {
     return status;
 }
 
-/* ---- a program for several devices: each takes its part of x, times 1.5; they gather it, and each gets that of the one
-   before it and a piece of each other's. Each has two inner devices, which gather their numbers across all. */
+/* ---- a program for several devices: each takes its part of x, times 1.5; they gather it, and each gets that of the
+   one before it and a piece of each other's. Each has two inner devices, which gather their numbers across all. */
 enum { DEVICES = 4, PART = N / DEVICES, PIECE = 60, INNER = 2 * DEVICES };
 typedef struct {
     float all[N], before[PART], pieces[DEVICES * PIECE];

@@ -145,8 +145,8 @@ static int end_beside_capture(void) {
     return failed;
 }
 
-/* A call on a stream that is being captured is refused, also where it would read a scalar before, and so is one on CUDA's
-   default stream while that waits for a stream that is being captured; the captures go on. */
+/* A call on a stream that is being captured is refused, also where it would read a scalar before, and so is one on
+   CUDA's default stream while that waits for a stream that is being captured; the captures go on. */
 static int refused_on(CUstream stream, const char *text) {
     float scalar;
     jaxcc_rt_cuda_set_stream(stream);

@@ -1,5 +1,5 @@
-/* The driver for tests itself (gpu/driver.h), by its functions: gpu_driver LIBRARY. Each test is a child with its environment, by
-   which the driver does work at once, or only when it is waited for. */
+/* The driver for tests itself (gpu/driver.h), by its functions: gpu_driver LIBRARY. Each test is a child with its
+   environment, by which the driver does work at once, or only when it is waited for. */
 #include "gpu/kernels.h"
 #include "../runtime/cuda_driver.h"
 #include <dlfcn.h>
@@ -283,7 +283,8 @@ static void turns(void) {
     OK(cu.cuStreamDestroy_v2(other));
 }
 /* y += x / 2 and out += y / 2, the second one by way of another stream */
-/* What might wait ends a capture, unless the thread's mode allows it; what waits for all streams ends it whatever that is. */
+/* What might wait ends a capture, unless the thread's mode allows it; what waits for all streams ends it whatever that
+   is. */
 static void forbidden(void) {
     enum { RELAXED = 2 };
     CUgraph graph;

@@ -33,8 +33,8 @@ static void axpy(jaxcc_rt_heap *h, void *x, void *y, void *out, int64_t n, void 
     void *context[] = {x, y, out, (void *)n, a};
     jaxcc_rt_cuda_launch(h, AXPY, context, (n + THREADS - 1) / THREADS, 1, 1, THREADS, 0);
 }
-/* Counts *turns, which is followed by memory of the loop's own, LOOP_BYTES in all, up to `end`. In each turn a loop, whose
-   memory follows, counts to `inner`, if that is not 0. */
+/* Counts *turns, which is followed by memory of the loop's own, LOOP_BYTES in all, up to `end`. In each turn a loop,
+   whose memory follows, counts to `inner`, if that is not 0. */
 enum { LOOP_BYTES = 64 };
 static void count_turns(jaxcc_rt_heap *h, char *turns, int64_t end, int64_t inner) {
     enum { MOST = 4 };
@@ -62,7 +62,8 @@ static void negate(jaxcc_rt_heap *h, void *const *arrays, const int64_t *sizes) 
     for (int64_t i = 0; i < sizes[0]; i++) ((float *)arrays[1])[i] = -((const float *)arrays[0])[i];
     if (strcmp(arrays[2], "text") != 0) jaxcc_rt_stop(h, JAXCC_CHECK, "no text");
 }
-/* out = a x + y + table[i mod 16], its first 256 reversed twice; negative = -out; late = 3, then the turns of two loops and of one in the second */
+/* out = a x + y + table[i mod 16], its first 256 reversed twice; negative = -out; late = 3, then the turns of two loops
+   and of one in the second */
 static void body(void *args, jaxcc_rt_heap *h) {
     void **w = args;
     int64_t n = (int64_t)w[W_N], bytes = 4 * n, dims[] = {3};

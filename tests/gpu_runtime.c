@@ -1,6 +1,6 @@
-/* runtime/cuda.c on the driver for tests, with kernels by hand: results, failures of each driver function at each of its
-   first uses, what is said, what is left. Each scenario is a child, with its own environment. LD_LIBRARY_PATH finds the
-   driver: gpu_runtime SCENARIO */
+/* runtime/cuda.c on the driver for tests, with kernels by hand: results, failures of each driver function at each of
+   its first uses, what is said, what is left. Each scenario is a child, with its own environment. LD_LIBRARY_PATH finds
+   the driver: gpu_runtime SCENARIO */
 #include "gpu_captures.h"
 #include <pthread.h>
 #include <stdbool.h>
@@ -236,7 +236,8 @@ static int spmd_fault(void) {
     fault = false;
     return expect("after a fault", spmd_host_call(N, &good), JAXCC_INTERNAL, "an address outside of its memory");
 }
-/* While a call is between its exchanges, that of another call on the same GPUs fails: both say so, the next one is right. */
+/* While a call is between its exchanges, that of another call on the same GPUs fails: both say so, the next one is
+   right. */
 static int32_t other_status, read_it;
 static void another_call(jaxcc_rt_heap *h) {
     bool good;
@@ -250,8 +251,9 @@ static int nccl_aborted(void) {
     failed += expect("the other one", other_status, JAXCC_INTERNAL, NULL);
     return failed || expect("the next one", spmd_host_call(N, &good), 0, NULL) || !good;
 }
-/* Kernels of an exchange do not end: the call says why, the next one is right. Who waits for them: all devices at their end,
-   or one that reads (IN=read), or those that meet while one does something else (IN=meet), or all as one stops (IN=stop). */
+/* Kernels of an exchange do not end: the call says why, the next one is right. Who waits for them: all devices at their
+   end, or one that reads (IN=read), or those that meet while one does something else (IN=meet), or all as one stops
+   (IN=stop). */
 static bool known;
 static void *of_nccl(const char *name) { return dlsym(dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD), name); }
 static void read_one(jaxcc_rt_heap *h) {
@@ -298,8 +300,8 @@ static int nccl_lost_between(void) {
     }
     return 0;
 }
-/* The last device's GPU fails while its thread waits for the others, of which one goes on only when that is known, as it
-   would if it waited for what the GPU was to give it. */
+/* The last device's GPU fails while its thread waits for the others, of which one goes on only when that is known, as
+   it would if it waited for what the GPU was to give it. */
 static void lose_a_gpu(jaxcc_rt_heap *h) {
     enum { MS = 1000, MOST = 5000 };
     Device *d;
@@ -316,7 +318,8 @@ static int lost_while_waiting(void) {
     if (!known) printf("nobody knows that the GPU has failed\n");
     return failed || !known;
 }
-/* Calls on more and more groups of GPUs, ORDERS at a time: each device gives its number, and gets those of its group. */
+/* Calls on more and more groups of GPUs, ORDERS at a time: each device gives its number, and gets those of its
+   group. */
 enum { ORDERS = 5, MESHES = 20, ALL = 2 * DEVICES };
 static int64_t first_order;
 static void order_of(int64_t k, int64_t *places) {
@@ -422,7 +425,8 @@ static int devices(void) {
     }
     return failed;
 }
-/* What ends the body: more blocks than there are, more elements than can be sorted, no memory for rows, a function of the runtime. */
+/* What ends the body: more blocks than there are, more elements than can be sorted, no memory for rows, a function of
+   the runtime. */
 static int64_t blocks = 1, rows = 1, sorted = UINT32_MAX;
 static void large_body(void *args, jaxcc_rt_heap *h) {
     jaxcc_rt_cuda_launch(h, FAULT, NULL, 0, 1, 1, 1, 0);
@@ -611,8 +615,8 @@ static int many_loops(void) {
     }
     return failed;
 }
-/* More sets than there are graphs, and two streams that do not wait for each other, where the second one has the graph of
-   the first. */
+/* More sets than there are graphs, and two streams that do not wait for each other, where the second one has the graph
+   of the first. */
 static int graphs(void) {
     int failed = 0;
     own_open();
@@ -635,7 +639,8 @@ static int graph_many(void) {
     own_close();
     return failed;
 }
-/* A stream ends while a graph is to run there, and another one has its handle: what is launched there waits for the former. */
+/* A stream ends while a graph is to run there, and another one has its handle: what is launched there waits for the
+   former. */
 static int graph_reused(void) {
     CUstream before;
     float out[N];

@@ -1,5 +1,5 @@
-/* A library with the runtime in it, as the compiler links them (with -DLIBRARY), and its host, which loads, calls and unloads it
-   twice: gpu_unload LIBRARY. Afterwards nobody has the GPU, and the process ends as any other. */
+/* A library with the runtime in it, as the compiler links them (with -DLIBRARY), and its host, which loads, calls and
+   unloads it twice: gpu_unload LIBRARY. Afterwards nobody has the GPU, and the process ends as any other. */
 #ifdef LIBRARY
 #include "gpu/kernels.h"
 #include "../runtime/cuda.h"

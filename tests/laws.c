@@ -437,8 +437,8 @@ static Array example(const Array *all, int examples, int e) {
     a.data = (char *)all->data + (size_t)e * a.bytes;
     return a;
 }
-/* What the program of one example computes for each; with --vjp after --vmap, cotangents of inputs that are not batched are
-   sums over the examples. */
+/* What the program of one example computes for each; with --vjp after --vmap, cotangents of inputs that are not batched
+   are sums over the examples. */
 static bool each_example(Trial *t, const Laws *l, const Batch *b, const Arrays *in, Arrays *want) {
     const jaxcc_program *p = l->fixed[b->k].program;
     Arrays one = room(p->n_out, p->out), given = *in;
@@ -507,7 +507,8 @@ static int constants(const char *text) {
     for (const char *at = lambda; *at && *at != ';'; at++) n += *at == ':';
     return n;
 }
-/* Up to three subsets of the inputs; a program is differentiated for the first. With --brief one, not differentiated. */
+/* Up to three subsets of the inputs; a program is differentiated for the first. With --brief one, not
+   differentiated. */
 static bool law_batches(Trial *t, const Laws *l) {
     bool first = true;
     uint32_t inputs = (uint32_t)(l->x.n - l->closed), all = inputs < 32 ? (1u << inputs) - 1 : UINT32_MAX, last = 0;

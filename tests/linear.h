@@ -1,5 +1,5 @@
-/* The two programs of --linearize, called one after the other: the arrays of one file are the inputs, then the tangents,
-   those of another the outputs, then theirs. */
+/* The two programs of --linearize, called one after the other: the arrays of one file are the inputs, then the
+   tangents, those of another the outputs, then theirs. */
 #ifndef JAXCC_LINEAR_H
 #define JAXCC_LINEAR_H
 #include <stdbool.h>

@@ -2,10 +2,10 @@
 
        normalise DIR TO [tidy]
 
-   runs passes_normalise, verified after each pass, on the program of each case of DIR that typechecks and can be lowered.
-   What it leaves holds none of the primitives below, no condition with lanes, no reference, and the calls that take no
-   references are still there. Programs that it changes are written under TO, for tests/runner. With `tidy`, pass_tidy
-   runs after it, and may drop what no result needs. */
+   runs passes_normalise, verified after each pass, on the program of each case of DIR that typechecks and can be
+   lowered. What it leaves holds none of the primitives below, no condition with lanes, no reference, and the calls that
+   take no references are still there. Programs that it changes are written under TO, for tests/runner. With `tidy`,
+   pass_tidy runs after it, and may drop what no result needs. */
 #include "cases.h"
 #include "control.h"
 #include "passes/transform/tx.h"

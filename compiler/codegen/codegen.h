@@ -19,8 +19,8 @@ typedef struct {
    export, NAME, NAME_error, NAME_program and so on, has different names: `f` and `f_error` cannot be in one library. */
 bool codegen(Ctx *, Programs, EmitKind, const Output *out);
 
-/* How many bytes of a product one word of its instructions has on the machine that code is generated for; 0: there are no
-   such instructions. */
+/* How many bytes of a product one word of its instructions has on the machine that code is generated for; 0: there are
+   no such instructions. */
 uint32_t codegen_words(Ctx *);
 
 /* Can the program have the interface that the options ask for? False after a diagnostic. */

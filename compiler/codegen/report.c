@@ -11,7 +11,8 @@ __asm__(".pushsection .rodata\n"
         ".popsection\n");
 static const char marker[] = "@REPORT@";
 
-/* The object: what was compiled and how, the program's text by lines, its symbolic dimensions, the plans of plan/report.h. */
+/* The object: what was compiled and how, the program's text by lines, its symbolic dimensions, the plans of
+   plan/report.h. */
 static void put_data(Ctx *cx, Programs programs, Text *to) {
     const Options *o = cx->options;
     text_put(to, S("{\"jaxcc\":\"" JAXCC_VERSION "\",\"program\":"));

@@ -1,6 +1,7 @@
 /* Calls that take or give references become their bodies, since references become values (state.c) along loops and
-   branches, but not through calls. An equation that only gives its operands back (SAME in prims.def) goes if one of them
-   is a reference. All other calls stay, and with them their names, rules, policies and the bodies that they share. */
+   branches, but not through calls. An equation that only gives its operands back (SAME in prims.def) goes if one of
+   them is a reference. All other calls stay, and with them their names, rules, policies and the bodies that they
+   share. */
 #include "../typecheck/rule.h"
 #include "rewrite.h"
 

@@ -335,8 +335,8 @@ static void eqn_updated(Split *s, const Eqn *e) {
     new.params.at[new.params.n++] = p_jaxpr(K_update_jaxpr, split_whole(s, program));
     eqn_memory(s, &new);
 }
-/* Are the only complex values of a scan, keys apart, slices so long that they lie in memory anyway? Then they stay complex
-   numbers, so that stacked arrays are neither taken apart nor put together. */
+/* Are the only complex values of a scan, keys apart, slices so long that they lie in memory anyway? Then they stay
+   complex numbers, so that stacked arrays are neither taken apart nor put together. */
 enum { LONG_SLICE = 1024 };
 static bool long_slices(Ctx *cx, Vals slices) {
     each(const Val, v, slices) {

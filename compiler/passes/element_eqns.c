@@ -1,5 +1,5 @@
-/* Equations on arrays as equations on the scalars of one element: a rule finds the parts of the result, or returns false, and
-   the loop stays as it is. */
+/* Equations on arrays as equations on the scalars of one element: a rule finds the parts of the result, or returns
+   false, and the loop stays as it is. */
 #include "elements.h"
 
 Parts splat(Split *s, Val v) {
@@ -334,8 +334,8 @@ typedef struct {
 static bool role_free(const Factor *f, int64_t axis) {
     return !ints_have(f->batch, axis) && !ints_have(f->contracted, axis);
 }
-/* The axis of the result that a free or batch axis of the operand becomes; `before`: free axes of the other operand that
-   come first. */
+/* The axis of the result that a free or batch axis of the operand becomes; `before`: free axes of the other operand
+   that come first. */
 static uint32_t result_axis(const Factor *f, uint32_t axis, uint32_t before) {
     for (uint32_t i = 0; i < f->batch.n; i++)
         if (f->batch.at[i] == axis) return i;

@@ -1,4 +1,5 @@
-/* Linear algebra with small matrices, as equations on their scalars: what calls of runtime/ would compute, in its order. */
+/* Linear algebra with small matrices, as equations on their scalars: what calls of runtime/ would compute, in its
+   order. */
 #include "elements.h"
 #include <math.h>
 

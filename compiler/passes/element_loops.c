@@ -99,8 +99,8 @@ static bool keeps(const Ctx *cx, const Facts *f, Val old, Val new) {
     if (!e || e->prim == P_add) return e && adds_nothing(cx, f, e, old);
     return e->prim == P_select_n && e->in.n == 3 && e->in.at[1] == old && implies(f, e->in.at[0]);
 }
-/* Does an iteration leave elements that are not here alone, as far as the results of the loop are used, and are they not
-   here again later? `j` takes the carry last and returns the next one first. */
+/* Does an iteration leave elements that are not here alone, as far as the results of the loop are used, and are they
+   not here again later? `j` takes the carry last and returns the next one first. */
 static bool leaves(Split *s, const Loops *l, const Jaxpr *j, Val here) {
     Arena *arena = s->cx->arena;
     Facts f = {.here = here, .values.arena = arena};

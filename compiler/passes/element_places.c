@@ -1,5 +1,6 @@
-/* Reads and updates at computed places, on the scalars of one element. A value in scalars is chosen among them by comparing
-   the place with each that it may be; an array that has more of them stays in memory, and its element is read there. */
+/* Reads and updates at computed places, on the scalars of one element. A value in scalars is chosen among them by
+   comparing the place with each that it may be; an array that has more of them stays in memory, and its element is read
+   there. */
 #include "elements.h"
 #include "../typecheck/index.h"
 #include "../typecheck/rule.h"
@@ -160,8 +161,8 @@ static bool along(Parts *y, uint32_t i, uint32_t to) {
 static bool among_elements(const Windows *w, const Parts *p, uint32_t axis) {
     return p->along && axis >= p->first && axis < p->first + w->s->rank;
 }
-/* An axis of the array that is one of the elements' in the windows must be one in the array: another is read at the same
-   place for all elements. */
+/* An axis of the array that is one of the elements' in the windows must be one in the array: another is read at the
+   same place for all elements. */
 static bool apart_from_elements(const Windows *w, const Parts *x, const Parts *y) {
     for (uint32_t axis = 0; axis < w->x->rank; axis++) {
         uint32_t k = 0, to = w->window[axis];

@@ -4,18 +4,19 @@
      y:f32[n] = elementwise[jaxpr={ lambda ; a:f32[]. let b:f32[] = while[… the same on scalars …] a in (b,) }] x
 
    It is a part of a kernel like any other elementwise equation: carries stay in registers, and each vector of elements
-   takes as many turns as its own elements need. The axes of the elements are those of the carries, the leading ones where
-   a carry has more: an element then has several scalars, at most MOST_PARTS, such as the coordinates of a point or a small
-   matrix. The body must be arithmetic on them, or move them between places that are known; or read and update them at
-   places that it computes, which is a choice among them. An operand with more scalars is an array that can only be read.
-   A scan reads what it scans so. What it stacks is an array for each element, which no other loop may be around:
+   takes as many turns as its own elements need. The axes of the elements are those of the carries, the leading ones
+   where a carry has more: an element then has several scalars, at most MOST_PARTS, such as the coordinates of a point
+   or a small matrix. The body must be arithmetic on them, or move them between places that are known; or read and
+   update them at places that it computes, which is a choice among them. An operand with more scalars is an array that
+   can only be read. A scan reads what it scans so. What it stacks is an array for each element, which no other loop may
+   be around:
 
      y:f32[m,n] = elementwise[jaxpr={ lambda ; a:f32[] x:f32[m]. let
          b:f32[] y:f32[m] = scan[…] x a
        in (y,) }] a x      x: f32[m,n]
 
-   Factors of small matrices and solves with them are arithmetic too. Outside of loops they become such an equation together
-   with all around them that treats each matrix alone, so that a system is solved in registers.
+   Factors of small matrices and solves with them are arithmetic too. Outside of loops they become such an equation
+   together with all around them that treats each matrix alone, so that a system is solved in registers.
 
    A loop that runs while any element does must leave those alone that are done, as loops of a batch do: a carry becomes
    select_n(here, carry, …) or and(here, …), where `here` is the carry that is true for elements that are not done.
@@ -83,8 +84,8 @@ static void begin(Making *g, Elements *m, const Eqn *e, uint32_t rank, const Dim
     g->s.b = (Builder){.cx = cx, .span = e->span, .whole = e->whole};
     g->s.values.arena = g->s.lengths.arena = g->s.bodies.arena = cx->arena;
 }
-/* How an operand is taken: in scalars, or if there are many, as an array that is read at computed places, after the first
-   axis of which the elements' come if it is scanned. */
+/* How an operand is taken: in scalars, or if there are many, as an array that is read at computed places, after the
+   first axis of which the elements' come if it is scanned. */
 static bool operand_form(const Split *s, const ArrayType *t, bool scanned, Parts *p, Room *r) {
     *p = (Parts){.along = t->rank && begins_with_elements(s, t)};
     if (!scanned && room_of(s, t, p, r)) return p->n = r->size, true;
@@ -105,7 +106,8 @@ static uint32_t table_axes(const Split *s, const ArrayType *t, const Parts *p, i
     for (uint32_t i = 0; i < s->rank && p->along; i++) order[n + i] = p->first + i;
     return n;
 }
-/* Gives an operand parts that the program takes if it uses them. One that has none ends the attempt where it is used. */
+/* Gives an operand parts that the program takes if it uses them. One that has none ends the attempt where it is
+   used. */
 static void take_operand(Making *g, Val v, bool scanned) {
     Split *s = &g->s;
     Ctx *cx = s->cx;

@@ -6,19 +6,21 @@
      w = pad(y, v)                becomes  w = concatenate(pad(a, v), pad(b, v))      along another;
      w = rev(y)                            w = concatenate(rev(b), rev(a))
 
-   A large concatenation is written to memory, operand by operand: so each element is written once, to its place in w. What
-   is computed from one is computed operand by operand, too: a stencil over rolls has a part inside and thin ones at its edges.
+   A large concatenation is written to memory, operand by operand: so each element is written once, to its place in w.
+   What is computed from one is computed operand by operand, too: a stencil over rolls has a part inside and thin ones
+   at its edges.
 
      y = concatenate(a[1:], a[:1])         w = concatenate(add(a[1:], x[:-1]), add(a[:1], x[-1:]))
      w = add(y, x)                becomes
 
-   A reduction over a short innermost axis, of what is computed from smaller arrays that are broadcast, has it outermost:
+   A reduction over a short innermost axis, of what is computed from smaller arrays that are broadcast, has it
+   outermost:
 
      d = sub(x[:, None], y[None])          d = sub(xt[:, :, None], yt[:, None]), where xt and yt are x and y transposed
      r = reduce_sum(d * d, -1)    becomes  r = reduce_sum(d * d, 0)
 
-   The lanes of vectors then run along the results, not along the terms of one of them. A transposed product of matrices is
-   the product of the operands in the other order. */
+   The lanes of vectors then run along the results, not along the terms of one of them. A transposed product of matrices
+   is the product of the operands in the other order. */
 #include "simplify.h"
 
 /* ---- concatenations */
@@ -67,7 +69,8 @@ static Val padded(Builder *b, const Eqn *e, const Eqn *join) {
     if (high) pieces[n++] = padding(b, e, along, high);
     return b_concatenate(b, n, pieces, along);
 }
-/* The concatenation that v is, if it is large and nothing is computed again where its operands are used in its place. */
+/* The concatenation that v is, if it is large and nothing is computed again where its operands are used in its
+   place. */
 static const Eqn *join_of(const Defs *d, Val v) {
     const Eqn *join = def_by(d, v, P_concatenate);
     if (!join || join->in.n > MOST_JOINED || !is_large(d->cx, v)) return NULL;
@@ -177,7 +180,8 @@ static Val sliced(const Defs *d, Builder *b, const Eqn *e) {
 
 /* ---- short axes */
 
-/* The longest axis; the results and the lanes from which on it pays; how many times smaller the arrays are that are copied. */
+/* The longest axis; the results and the lanes from which on it pays; how many times smaller the arrays are that are
+   copied. */
 enum { MOST_SHORT = 32, LEAST_RESULTS = 4096, LEAST_LANES = 16, COPIED_PART = 8, MOST_NODES = 32, MOST_VISITS = 128 };
 enum { MOST_PLANES = 4 }; /* of pixels that vectors take apart (kernels/memory.c) */
 typedef struct {
@@ -356,7 +360,8 @@ static Val words_of(Builder *b, Val v, uint32_t axis, bool flip) {
     return b_stored(b, flip ? b_xor(b, word, b_int(b, DT_i32, SIGNS_OF_BYTES)) : word);
 }
 static bool is_byte(Dtype d) { return d == DT_i8 || d == DT_u8; }
-/* The words of what v is a view or an exact conversion of, seen in the same way; 0: these are not bytes. *of: their type. */
+/* The words of what v is a view or an exact conversion of, seen in the same way; 0: these are not bytes. *of: their
+   type. */
 static Val words_under(const Defs *d, Builder *b, Val v, uint32_t axis, bool flip, Dtype *of) {
     const Eqn *e = def_of(d, v);
     *of = val_array(b->cx, v)->dtype;
@@ -391,9 +396,9 @@ static Val column_sums(Builder *b, Val right, Ints contracted, Ints batch, const
     }
     return b_broadcast(b, sums, product->rank, product->dims, to);
 }
-/* Products of the bytes of words, along the last contracted axis. Of two, which have 16 bits each, all are exact. Of four,
-   signed bytes of the left operand become unsigned ones by adding 128, so that 128 times the sums of the right one are too
-   much. */
+/* Products of the bytes of words, along the last contracted axis. Of two, which have 16 bits each, all are exact. Of
+   four, signed bytes of the left operand become unsigned ones by adding 128, so that 128 times the sums of the right
+   one are too much. */
 static Val worded(const Defs *d, Builder *b, const Eqn *e) {
     const Value *lists = param_find(e, K_dimension_numbers)->value.list.at;
     Val words[2];

@@ -35,8 +35,8 @@ static void verify_text(Ctx *cx, const char *pass, const Jaxpr *j) {
     if (!jaxpr_equal(cx, j, again, &why))
         broken(cx, pass, str_format(cx->arena, "a program that reads as another (%.*s)", SF(why)).at, text);
 }
-/* Checks that the output of a pass is well typed and can be printed; what that takes is freed again. Only types and numbers
-   of values last, because types name both. */
+/* Checks that the output of a pass is well typed and can be printed; what that takes is freed again. Only types and
+   numbers of values last, because types name both. */
 static void verify(Ctx *cx, const char *pass, Jaxpr *j) {
     if (!check(cx, j)) broken(cx, pass, "an ill-typed program", print(cx, j));
     Ctx own = *cx;

@@ -2,8 +2,8 @@
 
      x^(1/2) = sqrt x      x^(-1/2) = rsqrt x      x^(3/2) = x sqrt x      x^3 = x x x
 
-   Each is rounded at most twice. A power of -0 is one of +0, unless the exponent is an odd integer, and one of -inf is one
-   of +inf (IEEE 754-2019, 9.2.1), whereas sqrt -0 is -0 and sqrt -inf is NaN. */
+   Each is rounded at most twice. A power of -0 is one of +0, unless the exponent is an odd integer, and one of -inf is
+   one of +inf (IEEE 754-2019, 9.2.1), whereas sqrt -0 is -0 and sqrt -inf is NaN. */
 #include "simplify.h"
 #include <math.h>
 

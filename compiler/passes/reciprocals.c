@@ -4,8 +4,8 @@
      y = broadcast_in_dim s            r = div 1 s; z = broadcast_in_dim r
      w = div x y            becomes    w = mul x z
 
-   It is not exact: the result is rounded twice. Numbers near the ends of the range are divided by as before, since their
-   reciprocals have fewer bits or none. */
+   It is not exact: the result is rounded twice. Numbers near the ends of the range are divided by as before, since
+   their reciprocals have fewer bits or none. */
 #include "simplify.h"
 #include <math.h>
 #include <stdlib.h>

@@ -90,8 +90,8 @@ Type type_rewrite(const ValMap *map, Type);
 /* In an index of a reference, a literal outside the array is an error, whereas a variable is clamped. Operands that
    were variables before the equation was rewritten become variables again, by equations before it. */
 void name_indices(Ctx *, Eqns *to, Eqn *);
-/* Of a program that is written, at most: functions that call functions twice grow as 2^depth when calls are inlined, and
-   each derivative of a derivative may be several times longer than the one before. */
+/* Of a program that is written, at most: functions that call functions twice grow as 2^depth when calls are inlined,
+   and each derivative of a derivative may be several times longer than the one before. */
 enum { MOST_EQNS = 1 << 20 };
 /* Appends the equations of `j` for operands `in`, with fresh results; afterwards `map` maps the values of `j`, except
    its constants, which stay. False after a diagnostic at `call`: there would be more than MOST_EQNS. */
@@ -122,8 +122,8 @@ Jaxpr *jaxpr_with(Ctx *, const Jaxpr *, Eqns, Vals out);
 /* Appends what an equation becomes, and to the constants those of programs that are put in its place; false after an
    error. */
 typedef bool EqnMap(void *user, Eqns *to, Consts *, const Eqn *);
-/* The program with each equation replaced by what `write` makes of it, and its results under `map`: once for each program,
-   as `memo` remembers. NULL after an error. */
+/* The program with each equation replaced by what `write` makes of it, and its results under `map`: once for each
+   program, as `memo` remembers. NULL after an error. */
 Jaxpr *jaxpr_rewrite(ValMap *map, Memo *memo, const Jaxpr *, EqnMap *write, void *user);
 
 /* The branch of a cond whose index is a literal after `map`, and its operands; NULL for any other equation. */
@@ -155,7 +155,8 @@ bool jaxpr_has_effects(Effects *, const Jaxpr *);
 /* Can it, which has no effects, be run where the program might not run it: before a loop that may have no iterations? A
    while or a function of the host may not end there; checks that were asked for might find something. */
 bool eqn_runs_anywhere(Search *, const Eqn *);
-/* The programs within custom_jvp_call and custom_vjp_call, at any depth, as keys: their rules are known by their form. */
+/* The programs within custom_jvp_call and custom_vjp_call, at any depth, as keys: their rules are known by their
+   form. */
 Intern programs_of_rules(Ctx *, const Jaxpr *);
 
 #endif

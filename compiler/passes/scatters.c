@@ -1,5 +1,5 @@
-/* On a GPU one update for each row of an array of equal numbers becomes a selection, which joins the steps around it, as in
-   the gradient of a loss that takes one element of each row:
+/* On a GPU one update for each row of an array of equal numbers becomes a selection, which joins the steps around it,
+   as in the gradient of a loss that takes one element of each row:
 
      z = broadcast_in_dim c            i = iota
      w = scatter-add z l u   becomes   w = select_n (eq i l) c (c + u)

@@ -1,5 +1,5 @@
-/* f(-x) of an odd f is -f(x), of an even one f(x): a program that has both, also of (-x) c and x c, or x / c and x / -c,
-   computes one. Exact, but for the sign of a NaN: roundings are symmetric, and so are the programs of stdlib/. */
+/* f(-x) of an odd f is -f(x), of an even one f(x): a program that has both, also of (-x) c and x c, or x / c and x /
+   -c, computes one. Exact, but for the sign of a NaN: roundings are symmetric, and so are the programs of stdlib/. */
 #include "rewrite.h"
 #include <math.h>
 

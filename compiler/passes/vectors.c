@@ -2,14 +2,14 @@
 
      y = dot_general(m, x)      becomes      y = reduce_sum(m * x)
 
-   with x stretched to the matrix. On a GPU warps and blocks divide them among each other, whereas tensor cores and tiles
-   would wait for memory. On a CPU only sums of few terms do: vectors along the results take the rows apart as they read
-   them, and what computes the operands or takes the results is in the same loop. */
+   with x stretched to the matrix. On a GPU warps and blocks divide them among each other, whereas tensor cores and
+   tiles would wait for memory. On a CPU only sums of few terms do: vectors along the results take the rows apart as
+   they read them, and what computes the operands or takes the results is in the same loop. */
 #include "build.h"
 #include "../options.h"
 
-/* On a CPU. 25000 rows of 8 f32 terms: 27 us instead of 41; of 3, one for each of a batch: 70 instead of 270. Products of a
-   batch whose terms are words of WORD_BYTES are better read as such: 57 us, not 100. */
+/* On a CPU. 25000 rows of 8 f32 terms: 27 us instead of 41; of 3, one for each of a batch: 70 instead of 270. Products
+   of a batch whose terms are words of WORD_BYTES are better read as such: 57 us, not 100. */
 enum { MOST_TERMS = 12, WORD_BYTES = 16 };
 typedef struct {
     Ctx *cx;

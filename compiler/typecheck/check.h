@@ -3,13 +3,13 @@
 #define JAXCC_CHECK_H
 #include "../ir.h"
 
-/* From here on, until Ctx.axes is restored, what is checked is inside a program that binds the axis over `size` devices,
-   0: unknown (collective.c). */
+/* From here on, until Ctx.axes is restored, what is checked is inside a program that binds the axis over `size`
+   devices, 0: unknown (collective.c). */
 void axis_bind(Ctx *, Str name, int64_t size);
 
 /* The result types of `e` for operands of types `in`, into out[e->out.n]; false after a diagnostic. On entry `out`
-   holds the declared types, 0 for none: rules read them where operands and parameters do not determine the result. Conditions on
-   symbols are added to Ctx.dim_checks. */
+   holds the declared types, 0 for none: rules read them where operands and parameters do not determine the result.
+   Conditions on symbols are added to Ctx.dim_checks. */
 bool infer(Ctx *, const Eqn *e, const Type *in, Type *out);
 
 /* Checks a whole program: gives types to values without one, compares where the text declares one; sets `checked`, and

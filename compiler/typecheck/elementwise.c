@@ -240,8 +240,8 @@ bool type_bitcast_convert_type(Ctx *cx, const Eqn *e, const Type *in, Type *out)
     return true;
 }
 
-/* The program for each element of arrays whose last axes are those of the elements; an operand without these is the same
-   for all. */
+/* The program for each element of arrays whose last axes are those of the elements; an operand without these is the
+   same for all. */
 bool type_elementwise(Ctx *cx, const Eqn *e, const Type *in, Type *out) {
     Type *takes = arena_new(cx->arena, Type, e->in.n + 1);
     Jaxpr *j = param_jaxpr(e, K_jaxpr);

@@ -159,7 +159,8 @@ Val literal(Gen *g, Dtype d) {
 }
 
 static Val pooled(Gen *g, unsigned kinds, uint32_t rank);
-/* A float that depends on what a value of the pool does: the sine of the sum of its elements. A literal if there is none. */
+/* A float that depends on what a value of the pool does: the sine of the sum of its elements. A literal if there is
+   none. */
 static Val dependent(Gen *g, Dtype d) {
     Val x = pooled(g, FLOAT | COMPLEX, 0);
     if (!x) return literal(g, d);
@@ -201,8 +202,8 @@ Val need(Gen *g, Type t) {
     return make(g, t);
 }
 
-/* A value of the pool of one of the kinds and of at least that rank; 0: there is none. In a program with derivatives one
-   of the last. */
+/* A value of the pool of one of the kinds and of at least that rank; 0: there is none. In a program with derivatives
+   one of the last. */
 static Val pooled(Gen *g, unsigned kinds, uint32_t rank) {
     Pool *p = &g->s->pool;
     uint32_t from = draw(g, g->derived && p->n > 4 ? 4 : p->n);

@@ -13,8 +13,8 @@ typedef struct {
 /* 0 ≤ draw < n */
 uint32_t dice_draw(Dice *, uint32_t n);
 
-/* A program of any rows of prims.def, or of those alone that compile. RUNS: of those whose results are defined and whose
-   loops end soon; DERIVED: a short one of rows that have derivatives, mostly of floats. Both may hold. */
+/* A program of any rows of prims.def, or of those alone that compile. RUNS: of those whose results are defined and
+   whose loops end soon; DERIVED: a short one of rows that have derivatives, mostly of floats. Both may hold. */
 enum { DRAW_ANY = 0, DRAW_RUNS = 1, DRAW_DERIVED = 2 };
 Jaxpr *program_draw(Ctx *, Dice *, unsigned kind);
 

@@ -1,8 +1,8 @@
 /* Vector clocks: what each thread knows to be done before what it does now. Time is a number that all threads share and
    that grows with every release; what a thread did until then is known by the latest such time. An arrival at a barrier
-   takes what its thread knows to the barrier, and who waits there takes it over; so does a phase of a mbarrier, for those
-   alone who wait for it with success. A barrier of all threads is simpler: all that was done before `race_floor` is
-   known to all; but not copies and products that are not waited for.
+   takes what its thread knows to the barrier, and who waits there takes it over; so does a phase of a mbarrier, for
+   those alone who wait for it with success. A barrier of all threads is simpler: all that was done before `race_floor`
+   is known to all; but not copies and products that are not waited for.
 
    The same is kept of what a fence.proxy.async has shown to copies and products. */
 #include "lanes.h"

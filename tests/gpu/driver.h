@@ -1,21 +1,20 @@
-/* libcuda.so.1 for tests: NVIDIA's driver API over the interpreter of ptx.h. What programs see is what the API promises, and
-   no more: with JAXCC_GPU_LAZY=1 the work of a stream is done only when somebody waits for it, so that a forgotten wait, or
-   memory that is given back too early, shows. Every function runs under one lock. The environment is read by cuInit:
+/* libcuda.so.1 for tests: NVIDIA's driver API over the interpreter of ptx.h. What programs see is what the API
+   promises, and no more: with JAXCC_GPU_LAZY=1 the work of a stream is done only when somebody waits for it, so that a
+   forgotten wait, or memory that is given back too early, shows. Every function runs under one lock. The environment is
+   read by cuInit:
 
-   JAXCC_GPU_LAZY=1         work is done when it is waited for; else at once; 2: and work of the other streams in between
-   JAXCC_GPU_FAIL=A:2,B:1:719   the second use of A fails with its usual error, the first of B with 719; the 0th: all
-   JAXCC_GPU_DEVICES=2      how many devices there are (1); 0: cuInit answers CUDA_ERROR_NO_DEVICE
+   JAXCC_GPU_LAZY=1         work is done when it is waited for; else at once; 2: and work of the other streams in
+   between JAXCC_GPU_FAIL=A:2,B:1:719   the second use of A fails with its usual error, the first of B with 719; the
+   0th: all JAXCC_GPU_DEVICES=2      how many devices there are (1); 0: cuInit answers CUDA_ERROR_NO_DEVICE
    JAXCC_GPU_SM=80,90       compute capabilities of the devices, the last one also of the others (80)
-   JAXCC_GPU_DRIVER=12080   the driver's version: before 12030 graphs have no conditions
-   JAXCC_GPU_REUSE=1        a new stream has the handle of one that was destroyed
-   JAXCC_GPU_MEMORY=BYTES   of each device (8 GiB)
-   JAXCC_GPU_LEAKS=FILE     at the end a line is appended for all that was misused or not released
-   JAXCC_GPU_COUNTS=FILE    at the end a line of counts is appended: name value name value ...
-   JAXCC_GPU_RACES, _ORDER, _HOST, _UNINITIALISED, _MOST   the interpreter's options (ptx.h)
-   CUDA_LAUNCH_BLOCKING=1   as NVIDIA's: each launch waits, and answers with its fault
+   JAXCC_GPU_DRIVER=12080   the driver's version: before 12030 graphs have no conditions JAXCC_GPU_REUSE=1        a new
+   stream has the handle of one that was destroyed JAXCC_GPU_MEMORY=BYTES   of each device (8 GiB) JAXCC_GPU_LEAKS=FILE
+   at the end a line is appended for all that was misused or not released JAXCC_GPU_COUNTS=FILE    at the end a line of
+   counts is appended: name value name value ... JAXCC_GPU_RACES, _ORDER, _HOST, _UNINITIALISED, _MOST   the
+   interpreter's options (ptx.h) CUDA_LAUNCH_BLOCKING=1   as NVIDIA's: each launch waits, and answers with its fault
 
-   Handles are numbers in a table that forgets nothing: the use of one that was released is an error, with a message, unless
-   it is used again. */
+   Handles are numbers in a table that forgets nothing: the use of one that was released is an error, with a message,
+   unless it is used again. */
 #ifndef DRIVER_H
 #define DRIVER_H
 #include "ptx.h"

@@ -221,8 +221,8 @@ static CUresult perform_in(Work *w) {
     ptx_mark_written(w->to, w->n);
     return 0;
 }
-/* What is copied to the host was written, but what arrays that are copied together have behind them: the next one begins
-   at a multiple of ALIGN, and the last one ends with the copy. */
+/* What is copied to the host was written, but what arrays that are copied together have behind them: the next one
+   begins at a multiple of ALIGN, and the last one ends with the copy. */
 enum { ALIGN = 256 };
 static CUresult check_written(const Work *w) {
     for (size_t at = 0, n; at < w->n && ptx_options.uninitialised; at += n) {

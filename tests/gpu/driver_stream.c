@@ -1,5 +1,5 @@
-/* Streams and events. Work has numbers in the order in which it comes; to wait for an event is to do the work of its stream
-   up to the number at which it was recorded. */
+/* Streams and events. Work has numbers in the order in which it comes; to wait for an event is to do the work of its
+   stream up to the number at which it was recorded. */
 #include "driver.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* Tensor maps: what cp.async.bulk.tensor knows of an array. What NVIDIA's driver refuses is refused with its error; what
-   it takes and the interpreter does not know is not supported. */
+/* Tensor maps: what cp.async.bulk.tensor knows of an array. What NVIDIA's driver refuses is refused with its error;
+   what it takes and the interpreter does not know is not supported. */
 #include "driver.h"
 #include <string.h>
 

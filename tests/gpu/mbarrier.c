@@ -1,6 +1,7 @@
 /* mbarrier: a barrier in shared memory. A phase ends when all that it expects have arrived and all bytes that it
    expects are written; then the next one begins. What threads did before they arrived is ordered before what those do
-   who have waited for the phase (clocks.c). The block knows which of them live and what they hold, so that nothing else may write there. */
+   who have waited for the phase (clocks.c). The block knows which of them live and what they hold, so that nothing else
+   may write there. */
 #include "bulk.h"
 #include "lanes.h"
 #include "race.h"

@@ -1,6 +1,6 @@
 /* What may be done while products of a warpgroup are not done: nobody touches their registers, but products of the same
-   shape that add to the same ones; a wgmma.fence is between what threads do with registers and products; and all four warps begin
-   the same products. */
+   shape that add to the same ones; a wgmma.fence is between what threads do with registers and products; and all four
+   warps begin the same products. */
 #include "bulk.h"
 #include "lanes.h"
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* Clusters: blocks of one that write to each other's shared memory, rightly and wrongly. Two clusters of four blocks of 64
-   threads; a row is a body in which $r1 is the rank, $r2 that of the next block, $x1 the thread's word in shared memory and
-   $x2 the same in the next block. What a thread has in $r3 at the end goes to its word. */
+/* Clusters: blocks of one that write to each other's shared memory, rightly and wrongly. Two clusters of four blocks of
+   64 threads; a row is a body in which $r1 is the rank, $r2 that of the next block, $x1 the thread's word in shared
+   memory and $x2 the same in the next block. What a thread has in $r3 at the end goes to its word. */
 #include "ptx_kernel.h"
 
 enum { RANKS = 4, THREADS = 64, BLOCKS = 2 * RANKS, WORDS = BLOCKS * THREADS };

@@ -95,7 +95,8 @@ V em_select(Emit *, V condition, V yes, V no);
 V em_cmpi(Emit *, const char *predicate, V x, V y);
 /* `predicate`: oeq ogt oge olt ole one une uno ord ugt … */
 V em_cmpf(Emit *, const char *predicate, V x, V y);
-/* Numbers of one integer type, with a sign: the smaller and the larger of two, and is the first one smaller? Of i1: both. */
+/* Numbers of one integer type, with a sign: the smaller and the larger of two, and is the first one smaller? Of i1:
+   both. */
 static inline V em_add(Emit *e, V x, V y) { return em_bin(e, "llvm.add", x, y); }
 static inline V em_sub(Emit *e, V x, V y) { return em_bin(e, "llvm.sub", x, y); }
 static inline V em_mul(Emit *e, V x, V y) { return em_bin(e, "llvm.mul", x, y); }
@@ -183,8 +184,8 @@ MlirOperation em_function_end(Emit *, Function *, V value);
 void em_inline(Emit *, MlirOperation function);
 /* The function's code is for every x86-64. */
 void em_for_any_cpu(Emit *, MlirOperation function);
-/* em_call declares an external function once and calls it; em_call_local calls one of this module, and so does em_call_last,
-   whose result is returned at once. */
+/* em_call declares an external function once and calls it; em_call_local calls one of this module, and so does
+   em_call_last, whose result is returned at once. */
 void em_declare(Emit *, const char *name, MlirType result, uint32_t n, const MlirType *args);
 V em_call_local(Emit *, Str name, MlirType result, uint32_t n, const V *args);
 V em_call_last(Emit *, Str name, MlirType result, uint32_t n, const V *args);

@@ -1,5 +1,5 @@
-/* Values of the program at an index, evaluated over a table of operations: those of the kernels write code, those of the
-   planner record what would be read (record.h). */
+/* Values of the program at an index, evaluated over a table of operations: those of the kernels write code, those of
+   the planner record what would be read (record.h). */
 #ifndef JAXCC_EVALUATE_H
 #define JAXCC_EVALUATE_H
 #include "../plan/plan.h"
@@ -20,8 +20,8 @@ typedef struct {
     uint32_t (*product)(Eval *, const Eqn *);
     /* An elementwise equation of n operands; with a product x has its two factors, then the other operand. */
     Reg (*point)(Eval *, const Eqn *, uint32_t product, const Reg *x, uint32_t n);
-    /* All results of an equation that is a program with loops, at an index of its elements. Of x what is an array inside the
-       program has no value, only whether it is the same for all lanes; of y stacks have none. */
+    /* All results of an equation that is a program with loops, at an index of its elements. Of x what is an array
+       inside the program has no value, only whether it is the same for all lanes; of y stacks have none. */
     void (*program)(Eval *, const Eqn *, const Ix *element, const Reg *x, Reg *y);
     Reg (*constant)(Eval *, Dtype, double);
     Reg (*fill)(Eval *, const Eqn *gather); /* the value of windows that are not inside */
@@ -74,8 +74,8 @@ Ix eval_address(Plan *, Val v, const Ix *index);
 /* The index of an elementwise equation's operand: empty for a scalar, 0 along an axis of extent 1 that stretches. */
 void eval_operand(Plan *, const Eqn *, Val x, const Ix *index, Ix *out);
 
-/* ---- what has been computed, by a kind and a number, valid while its scope is open. Kinds below these are values of the
-   program. */
+/* ---- what has been computed, by a kind and a number, valid while its scope is open. Kinds below these are values of
+   the program. */
 enum {
     KEY_INDEX = UINT32_MAX,
     KEY_ATOM = UINT32_MAX - 1,

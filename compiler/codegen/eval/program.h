@@ -1,5 +1,5 @@
-/* The program of an elementwise equation or of stdlib/: which of its values differ between the lanes, which are used, and
-   what it reads of arrays. */
+/* The program of an elementwise equation or of stdlib/: which of its values differ between the lanes, which are used,
+   and what it reads of arrays. */
 #ifndef JAXCC_PROGRAM_H
 #define JAXCC_PROGRAM_H
 #include "evaluate.h"

@@ -3,9 +3,9 @@
 #define JAXCC_RECORD_H
 #include "evaluate.h"
 
-/* Ready to evaluate values of `step` (NULL: reads of all members are reported). A plan has one, of use until it is asked
-   for again; values are reported once. Of an index that is used as a value `seen` gets no value and, as the address, the
-   index. */
+/* Ready to evaluate values of `step` (NULL: reads of all members are reported). A plan has one, of use until it is
+   asked for again; values are reported once. Of an index that is used as a value `seen` gets no value and, as the
+   address, the index. */
 Eval *record(Plan *, Step *step, Seen *, void *user);
 /* From now on the edges of padding are reported too. */
 typedef void SeenEdge(void *user, Ix index, Dim lo, Dim hi);

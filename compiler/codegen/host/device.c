@@ -77,7 +77,8 @@ static V chosen(Emit *e, Frame *f, const Guard *g) {
     return em_cmpi(e, boolean ? "eq" : g->branch == 0 ? "sle" : g->branch == g->last ? "sge" : "eq", index, branch);
 }
 static uint32_t depth(const Guard *g) { return g ? 1 + depth(g->outer) : 0; }
-/* What is inside is done if all guards allow it; the outer ones are tested first, as the inner ones may not be computed. */
+/* What is inside is done if all guards allow it; the outer ones are tested first, as the inner ones may not be
+   computed. */
 static If *guards_open(Emit *e, Frame *f, const Guard *g) {
     uint32_t n = depth(g);
     If *at = arena_new(e->arena, If, n + 1);
@@ -303,7 +304,8 @@ static bool takes_arrays_there(Str name) {
         if (str_eq(name, str(names[i]))) return true;
     return false;
 }
-/* What runs the function of that name: of the host, or of the device if it has large matrices (runtime/cuda_solver.h). */
+/* What runs the function of that name: of the host, or of the device if it has large matrices
+   (runtime/cuda_solver.h). */
 static Str runtime_by(Arena *arena, Str name) {
     static const char *const solved[] = {"cholesky_", "lu_", "geqrf_", "orgqr_", "triangular_", "eigh", "svd"};
     static const char *const types[] = {"f32", "f64", "c64", "c128", ""};

@@ -63,8 +63,8 @@ void frame_set_out(Frame *, uint32_t k, V);
 void frame_set_scalar(Frame *, Val, V);
 V frame_slot(Frame *, const Buf *);
 /* What the host has read of a device's memory it need not read again: frame_keep says that it has read the scalar,
-   frame_kept gives it (NULL: it has not). What is read in a block is forgotten when the block ends: frame_forget keeps the
-   first n. */
+   frame_kept gives it (NULL: it has not). What is read in a block is forgotten when the block ends: frame_forget keeps
+   the first n. */
 void frame_keep(Frame *, Val, V);
 V frame_kept(Frame *, Val);
 uint32_t frame_nkept(const Frame *);

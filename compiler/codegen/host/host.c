@@ -92,8 +92,8 @@ typedef struct {
     uint32_t n;
 } Words;
 static void put(Words *to, V v) { to->at[to->n++] = v; }
-/* What devices with memory of their own get of the operands: bytes of each part; the extents of the mesh; for each operand
-   and each axis of the mesh by how many bytes the parts along it follow each other, 0: all get the same. */
+/* What devices with memory of their own get of the operands: bytes of each part; the extents of the mesh; for each
+   operand and each axis of the mesh by how many bytes the parts along it follow each other, 0: all get the same. */
 static void put_parts(Host *h, Words *to, const Eqn *q, const Jaxpr *j) {
     Emit *e = h->e;
     Dims mesh = param_dims(q, K_sizes);

@@ -67,13 +67,13 @@ typedef struct {
     Plan *plan;
     Written body;
 } Level;
-/* NAME itself: checks, workspace, then the schedule; and NAME_workspace_size. Of several targets' schedules, by number as
-   in e->targets, it is the highest whose features the CPU has (entry.c). */
+/* NAME itself: checks, workspace, then the schedule; and NAME_workspace_size. Of several targets' schedules, by number
+   as in e->targets, it is the highest whose features the CPU has (entry.c). */
 void entry_write(Emit *, const Jaxpr *, const Level *);
 /* What the schedule is given, of memory for `homes` and the workspace. */
 V written_past_homes(Emit *, const Written *, V workspace);
-/* The same for a device, where the workspace is the device's: `homes` come from the heap, and so does the word behind them,
-   which holds the workspace's address. To be given back. */
+/* The same for a device, where the workspace is the device's: `homes` come from the heap, and so does the word behind
+   them, which holds the workspace's address. To be given back. */
 V written_homes_new(Emit *, const Written *, V heap, V workspace);
 void written_homes_put(Emit *, const Written *, V heap, V given);
 /* The schedule of a program as a function of that name. */

@@ -145,8 +145,8 @@ static bool write_mlir(Emit *e, const Output *out) {
     mlirOpPrintingFlagsDestroy(flags);
     return output_write(e->cx->diags, out, (Str){text.at, text.n});
 }
-/* Kernels that have tensor maps in their parameter, which is aligned for that, pass the address of it on: it is not to be
-   copied. */
+/* Kernels that have tensor maps in their parameter, which is aligned for that, pass the address of it on: it is not to
+   be copied. */
 static void keep_maps(Writer *w) {
     static const char constant[] = "nvvm.grid_constant";
     enum { FIRST = 1, ALIGN = 64 };

@@ -11,7 +11,8 @@ enum { MONOTONIC = 2, ADD = 1, MOST_ATTRS = 4, WORD_BYTES = 4 };
 static MlirAttribute number(Emit *e, int64_t n) { return mlirIntegerAttrGet(e->i64, n); }
 static MlirAttribute scope(Emit *e) { return mlirStringAttrGet(e->mlir, mlirStringRefCreateFromCString("device")); }
 
-/* LLVM's number of the operation that combines an integer with one in memory; those of min and max depend on the sign. */
+/* LLVM's number of the operation that combines an integer with one in memory; those of min and max depend on the
+   sign. */
 static const struct {
     Prim how;
     int64_t with_sign, without;

@@ -160,8 +160,8 @@ static void turns(const Cum *c, Turns t) {
     kernel_leave(k);
     em_for_end(e, &f, next, t.carry);
 }
-/* The elements [lo, hi), one after the other, and the carry after them. Sums of floats: within a block, plus the wide form of
-   everything before it. */
+/* The elements [lo, hi), one after the other, and the carry after them. Sums of floats: within a block, plus the wide
+   form of everything before it. */
 static void along(const Cum *c, V lo, V hi, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;

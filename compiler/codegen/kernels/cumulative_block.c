@@ -6,10 +6,11 @@
 #include <assert.h>
 
 /* Prefixes along the lane loop, which the threads of an item share. In one turn a thread has a few runs of neighbouring
-   elements, for wide accesses: neighbouring threads of a warp have neighbouring runs, a thread's runs are as many apart as
-   these have together, and warps have as many neighbouring runs as their threads have. All of them are read before the
-   first is combined, so that memory brings them at the same time. A thread combines the elements of each run, then what the
-   threads have of all runs is scanned, and the carry goes along the row. Elements are counted in the order of the prefixes. */
+   elements, for wide accesses: neighbouring threads of a warp have neighbouring runs, a thread's runs are as many apart
+   as these have together, and warps have as many neighbouring runs as their threads have. All of them are read before
+   the first is combined, so that memory brings them at the same time. A thread combines the elements of each run, then
+   what the threads have of all runs is scanned, and the carry goes along the row. Elements are counted in the order of
+   the prefixes. */
 
 /* Which runs are there? */
 typedef enum {

@@ -5,11 +5,12 @@
 #include "wide.h"
 #include <assert.h>
 
-/* Prefixes on a device. Where neighbouring threads are neighbours beside the axis, or rows are short, threads take the elements
-   of rows one after the other (cumulative_rows.c). Else threads share a row (cumulative_block.c). Long rows are divided into
-   parts. If their number is known, what a block has of one stays in its registers: it leaves what that gives for others and
-   waits for what all parts before it have left (cumulative_wait.c). Else one kernel reduces each part, and a second one
-   begins each with what all parts before it give. Elements are counted in the order of the prefixes. */
+/* Prefixes on a device. Where neighbouring threads are neighbours beside the axis, or rows are short, threads take the
+   elements of rows one after the other (cumulative_rows.c). Else threads share a row (cumulative_block.c). Long rows
+   are divided into parts. If their number is known, what a block has of one stays in its registers: it leaves what that
+   gives for others and waits for what all parts before it have left (cumulative_wait.c). Else one kernel reduces each
+   part, and a second one begins each with what all parts before it give. Elements are counted in the order of the
+   prefixes. */
 
 void cum_take(const Cum *c, V *carry, V x) {
     if (cum_widens(c))

@@ -11,8 +11,8 @@ V cum_nothing(const Cum *);
 /* Neighbouring rows that a thread has, and their carries. */
 uint32_t cum_rows(const Cum *);
 void cum_start_all(const Cum *, V *carry);
-/* The elements [lo, hi), and the carries after them; without `store` nothing but the carries. By the threads of an item, where
-   lo is the beginning of a turn; by one thread. */
+/* The elements [lo, hi), and the carries after them; without `store` nothing but the carries. By the threads of an
+   item, where lo is the beginning of a turn; by one thread. */
 void cum_along_block(Cum *, V lo, V hi, V *carry, bool store);
 void cum_along_thread(const Cum *, V lo, V hi, V *carry, bool store);
 /* The part that begins there, by chunks. */

@@ -5,9 +5,9 @@
 #include "wide.h"
 #include <assert.h>
 
-/* Prefixes along another axis than the lanes, on a device: a thread has a few neighbouring rows for wide accesses and reads
-   several elements of each ahead. It does all elements of a part of them or, where a block waits for the parts before its own, a
-   chunk that stays in registers. */
+/* Prefixes along another axis than the lanes, on a device: a thread has a few neighbouring rows for wide accesses and
+   reads several elements of each ahead. It does all elements of a part of them or, where a block waits for the parts
+   before its own, a chunk that stays in registers. */
 
 typedef struct {
     const Cum *c;
@@ -50,7 +50,8 @@ static void finish_ahead(Kernel *k, void *user) {
     cum_remember(a->c, a->x[a->at]);
     a->stores = kernel_pending(k, a->all + a->at, a->of);
 }
-/* The prefixes of a row from its carry. Sums of floats: within these elements, plus the wide form of everything before. */
+/* The prefixes of a row from its carry. Sums of floats: within these elements, plus the wide form of everything
+   before. */
 static void prefixes_of_row(Ahead *a, uint32_t row, V *carry) {
     const Cum *c = a->c;
     Emit *e = c->k->e;

@@ -5,10 +5,10 @@
 #include "wide.h"
 #include <assert.h>
 
-/* Parts of prefixes that one kernel does: a part leaves its sums for others, then waits for those of all parts before it,
-   which it adds up in an order that depends on nothing but their number. If there are very many, the last part of a group
-   leaves the sums of the group too, for parts of later groups. Blocks take parts in the order in which they begin, so that what a
-   block waits for is left by one that has begun before it. */
+/* Parts of prefixes that one kernel does: a part leaves its sums for others, then waits for those of all parts before
+   it, which it adds up in an order that depends on nothing but their number. If there are very many, the last part of a
+   group leaves the sums of the group too, for parts of later groups. Blocks take parts in the order in which they
+   begin, so that what a block waits for is left by one that has begun before it. */
 
 /* Threads that need the sums of all parts before their own, of one row of an item: each reads some of them. */
 typedef struct {

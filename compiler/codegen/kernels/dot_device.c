@@ -261,8 +261,8 @@ static void bind_batch(Product *p, V batch) {
     grid_bind(p->k, p->dot->loops[DOT_BATCHES].at, p->dot->loops[DOT_BATCHES].n, p->dot->loops[DOT_BATCHES].extent,
               batch);
 }
-/* The row and column of tile number `at`. What is computed at the same time is near each other both ways, so that it shares
-   what it reads: tiles are numbered in bands of rows, column by column. */
+/* The row and column of tile number `at`. What is computed at the same time is near each other both ways, so that it
+   shares what it reads: tiles are numbered in bands of rows, column by column. */
 static void find_tile(Product *p, V at, V rows, V columns) {
     Emit *e = p->e;
     uint32_t most = p->dot->tile.columns < TILE_WIDE ? TILE_BAND : WIDE_BAND;

@@ -3,11 +3,11 @@
 #include "threads.h"
 #include <mlir-c/Dialect/LLVM.h>
 
-/* Terms that come as boxes of both arrays (plan/dot_box.c), into a ring of places: one thread asks for them, and nobody is
-   occupied with copying. Each place has two barriers in shared memory. `full` has one arrival, of the thread that asks,
-   and expects the bytes of the boxes; all threads wait for it. `empty` has one of each warp, when its products of the place
-   have ended; only the thread that asks waits for it. A phase of a barrier is waited for by its parity: a use of the
-   place is one phase of both.
+/* Terms that come as boxes of both arrays (plan/dot_box.c), into a ring of places: one thread asks for them, and nobody
+   is occupied with copying. Each place has two barriers in shared memory. `full` has one arrival, of the thread that
+   asks, and expects the bytes of the boxes; all threads wait for it. `empty` has one of each warp, when its products of
+   the place have ended; only the thread that asks waits for it. A phase of a barrier is waited for by its parity: a use
+   of the place is one phase of both.
 
    An operand whose rows or columns are beside each other comes as one box for each line of them. */
 

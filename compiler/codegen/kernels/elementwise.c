@@ -51,8 +51,8 @@ V point_mul(Emit *e, const Point *p, const V *x) {
     }
     return product(e, &(Point){.in = to, .out = to}, y);
 }
-/* NaN wins; -0 < +0. On CPUs, LLVM has branches for two scalars: instructions that have the second operand where the first is
-   not better are NaN of both orders where one is NaN, and differ otherwise in the signs of zeros at most. */
+/* NaN wins; -0 < +0. On CPUs, LLVM has branches for two scalars: instructions that have the second operand where the
+   first is not better are NaN of both orders where one is NaN, and differ otherwise in the signs of zeros at most. */
 static V extremum_of(Emit *e, const Point *p, const V *x, bool max, ByKind op) {
     MlirType type = point_type(x[0]);
     bool f32 = mlirTypeEqual(type, e->f32), f64 = mlirTypeEqual(type, e->f64);
@@ -362,9 +362,9 @@ V point_result(Emit *e, Prim prim, Dtype d, V y) {
 
 /* ---- reductions */
 static PointRule *combine(Prim reduce) { return point_rule[prim_combiner[reduce]]; }
-/* NaN wins; of -0 and +0 either may: the path from a to the result is one maximum and one or, whereas the exact order of
-   zeros takes twice as long. LLVM 22 makes two comparisons of a selection instead of the or: a maximum of 128³ along two
-   axes in 203 us, not 225. A GPU has an instruction for f32. */
+/* NaN wins; of -0 and +0 either may: the path from a to the result is one maximum and one or, whereas the exact order
+   of zeros takes twice as long. LLVM 22 makes two comparisons of a selection instead of the or: a maximum of 128³ along
+   two axes in 203 us, not 225. A GPU has an instruction for f32. */
 static V extreme_of(Emit *e, const Point *p, bool max, V a, V b) {
     const char *better = max ? "ogt" : "olt";
     if (!e->target->device && em_width(a) == 1)

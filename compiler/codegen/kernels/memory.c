@@ -57,8 +57,8 @@ static bool along_run(const Kernel *k, Ix address) {
     for (uint32_t i = 0; i < sizeof runs / sizeof *runs; i++) any |= runs[i] && ix_uses(k->x.ix, address, runs[i]);
     return any;
 }
-/* LLVM joins loads that lie beside each other, and reads what is missing to a power of two where the first one is aligned.
-   So only those that begin a vector of a run, all of which is there, say how they are aligned. */
+/* LLVM joins loads that lie beside each other, and reads what is missing to a power of two where the first one is
+   aligned. So only those that begin a vector of a run, all of which is there, say how they are aligned. */
 static uint32_t load_align(Kernel *k, const Buf *b, Dtype d, Ix address) {
     bool begins = k->in_run && (k->in_run - 1) * dtype_bytes(d) % DEVICE_ALIGN == 0;
     return begins && along_run(k, address) ? address_align(k->x.plan, b, d, address) : dtype_align(d);
@@ -156,8 +156,8 @@ static void transpose(Emit *e, V *v, uint32_t w) {
             v[i + half] = em_shuffle(e, a, b, w, hi);
         }
 }
-/* Lanes 8 or 16 apart, at a known place of rows of so many elements, as those of an array of small matrices: as many rows
-   as that are loaded and transposed at a time, which gives all columns. */
+/* Lanes 8 or 16 apart, at a known place of rows of so many elements, as those of an array of small matrices: as many
+   rows as that are loaded and transposed at a time, which gives all columns. */
 static bool square_rows(Kernel *k, Ix address, Dim coef) {
     const IxExpr *x = ix_at(k->x.ix, address);
     if ((coef != 8 && coef != 16) || k->w % (uint32_t)coef || k->tail.ptr || k->x.guard.v || k->tile) return false;
@@ -215,11 +215,12 @@ static V load_tile(Kernel *k, Buf *b, Dtype d, Ix address, Dim coef) {
     for (uint32_t i = 0; i < n; i++) memo_set(&k->x, ids[i], reg(v[i], false, k->x.depth));
     return v[k->tile_at];
 }
-/* Lanes at a known distance are read and written one by one on CPUs without masks, with neither tail nor guard: they have
-   no scatter, whose addresses would be extracted from vectors, and their gather is no faster (fft_64k 350 us, so 316). */
+/* Lanes at a known distance are read and written one by one on CPUs without masks, with neither tail nor guard: they
+   have no scatter, whose addresses would be extracted from vectors, and their gather is no faster (fft_64k 350 us, so
+   316). */
 static bool one_by_one(const Kernel *k) { return !k->x.plan->target->masks && !k->tail.ptr && !k->x.guard.v; }
-/* Puts the element at p into lane l of v, which has those before. Elements of 128 bits are pairs of words: LLVM 22 dies on
-   vectors of two of them. */
+/* Puts the element at p into lane l of v, which has those before. Elements of 128 bits are pairs of words: LLVM 22 dies
+   on vectors of two of them. */
 static V with_lane(Kernel *k, V v, uint32_t l, V p, Dtype d) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d);

@@ -4,8 +4,8 @@
 #include <assert.h>
 #include <math.h>
 
-/* Nothing orders the words of a message but the words themselves: none of them is 0. An f64 is one word, its complement; of
-   anything else each 32 bits are the lower half of a word, whose other half is not 0. */
+/* Nothing orders the words of a message but the words themselves: none of them is 0. An f64 is one word, its
+   complement; of anything else each 32 bits are the lower half of a word, whose other half is not 0. */
 
 enum { HALF = 32, NUMBER_BYTES = 4, MOST_WORDS = 32, VALUE_WORDS = 4 };
 

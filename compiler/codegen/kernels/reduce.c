@@ -181,8 +181,9 @@ static void nest_inner(Kernel *k, void *user, V *acc) {
 }
 static void leaf(Kernel *k, void *user, V *acc) { accumulate(k, ((Nest *)user)->accs, acc); }
 
-/* Several iterations of the innermost loop: what all of them add is evaluated before the first adds or stores anything, so
-   that memory is asked for it at the same time. That comes first in the code too: ptxas moves few loads across additions. */
+/* Several iterations of the innermost loop: what all of them add is evaluated before the first adds or stores anything,
+   so that memory is asked for it at the same time. That comes first in the code too: ptxas moves few loads across
+   additions. */
 typedef struct {
     const Accs *accs;
     V *acc;
@@ -432,8 +433,9 @@ void reduce_stage(Kernel *k) {
     reduce(k, &accs, all, all, acc);
     finish(k, &accs, acc);
 }
-/* ---- sums of columns, a few rows of terms at a time: the accumulators are in s->lines, one after another for all columns,
-   those of all stages and then the wide forms of one. The terms of a sum are added in the same order as in any other nest. */
+/* ---- sums of columns, a few rows of terms at a time: the accumulators are in s->lines, one after another for all
+   columns, those of all stages and then the wide forms of one. The terms of a sum are added in the same order as in any
+   other nest. */
 typedef struct {
     Nest n;
     Accs accs;
@@ -445,7 +447,8 @@ typedef struct {
     V from, to;    /* rows */
     Widened *rule; /* after a block of them, or after all */
 } Lines;
-/* Where accumulator `i` of a stage, or its wide forms, are for the vector of columns; how many bytes one has: 8 are reserved. */
+/* Where accumulator `i` of a stage, or its wide forms, are for the vector of columns; how many bytes one has: 8 are
+   reserved. */
 static V line_at(Kernel *k, const LineStage *s, uint32_t i, uint32_t *bytes) {
     Emit *e = k->e;
     bool wide = i >= s->n.total;

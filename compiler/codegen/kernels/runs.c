@@ -5,8 +5,8 @@
 #include "reduce.h"
 #include <assert.h>
 
-/* All values, then all stores: on a device LLVM makes wide accesses of those of neighbouring elements, else those that lie beside
-   each other are stored together. */
+/* All values, then all stores: on a device LLVM makes wide accesses of those of neighbouring elements, else those that
+   lie beside each other are stored together. */
 
 typedef struct {
     Pending *all;   /* by store, then by iteration */
@@ -21,7 +21,8 @@ static void enter_run(Kernel *k, const Run *r) {
     const Step *s = k->x.step;
     k->in_run = s->run && !s->narrow_run ? 1 + r->i % s->run : 0;
 }
-/* Reads what an element needs whatever values are, before a branch of a program separates it from its neighbours' reads. */
+/* Reads what an element needs whatever values are, before a branch of a program separates it from its neighbours'
+   reads. */
 typedef struct {
     Kernel *k;
     const Eval *recorder;

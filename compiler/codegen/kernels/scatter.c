@@ -7,9 +7,9 @@
 
 /* Scatter: the result is in the memory of the operand or of a copy, and this kernel writes the updates over it. Loops
    over positions run in order, since two may be equal: the last one wins, sums are added in the order of the updates.
-   Batches are independent, and so are elements of windows, unless windows of several positions overlap: units are batches, or
-   parts of all windows. A window that is not inside the
-   operand is dropped; with CLIP it is moved inside. */
+   Batches are independent, and so are elements of windows, unless windows of several positions overlap: units are
+   batches, or parts of all windows. A window that is not inside the operand is dropped; with CLIP it is moved
+   inside. */
 
 /* Only `scatter` needs its program, if JAX prints one. */
 static const Jaxpr *program(const Eqn *e) {

@@ -7,8 +7,8 @@
 #include "threads.h"
 #include <assert.h>
 
-/* Many updates of a small array on a device, such as a histogram: a block combines its part of them in shared memory, by
-   atomic operations there, then combines the result with the array. */
+/* Many updates of a small array on a device, such as a histogram: a block combines its part of them in shared memory,
+   by atomic operations there, then combines the result with the array. */
 
 typedef struct {
     Kernel *k;

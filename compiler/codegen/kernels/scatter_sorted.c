@@ -5,10 +5,10 @@
 #include "scatter.h"
 #include "search.h"
 
-/* Positions of a scatter on a device, sorted by place: a slot has the number of a position, and its key. The thread that
-   comes to the first slot of a place does the updates of its slots, one after the other; if they are more than SLOT_PART and the
-   updates can be combined among themselves, only the first of these, then the results of the following parts,
-   which other threads have computed. A thread has one element of the windows, or a run of them. */
+/* Positions of a scatter on a device, sorted by place: a slot has the number of a position, and its key. The thread
+   that comes to the first slot of a place does the updates of its slots, one after the other; if they are more than
+   SLOT_PART and the updates can be combined among themselves, only the first of these, then the results of the
+   following parts, which other threads have computed. A thread has one element of the windows, or a run of them. */
 
 enum { MOST_RUN = DEVICE_ALIGN, STATE = 1 + MOST_RUN /* a slot, and what its elements are combined with */ };
 
@@ -101,7 +101,8 @@ static V combined(const Place *p, V old, V update) {
     Prim how = prim_combiner[p->s->e->prim];
     return kernel_binary(p->k, how == P_sub ? P_add : how, p->d, (V[]){old, update});
 }
-/* A loop over slots as long as `go` gives a condition for one: x is the slot and what its elements are combined with. */
+/* A loop over slots as long as `go` gives a condition for one: x is the slot and what its elements are combined
+   with. */
 typedef V Go(const Place *, V slot, uint32_t n);
 typedef void Turn(const Place *, uint32_t n, V *x);
 static void over_slots(const Place *p, Go *go, Turn *turn, uint32_t n, V *x) {
@@ -184,8 +185,9 @@ static V is_earlier(const void *p, V slot) {
 }
 /* The first slot that has the key, which `slot` has. */
 static V first_slot(const Place *p, V slot) { return search_first(p->e, em_i64(p->e, 0), slot, is_earlier, p); }
-/* Can a part begin in these SLOT_PART slots that is not the first one of its place? The part before it and its own first slot
-   have one place, and either the slot half as many before these, or the one half as many behind, is among them. */
+/* Can a part begin in these SLOT_PART slots that is not the first one of its place? The part before it and its own
+   first slot have one place, and either the slot half as many before these, or the one half as many behind, is among
+   them. */
 static V may_begin(const Place *p, V slot) {
     Emit *e = p->e;
     V before = behind(p, slot, -SLOT_PART / 2), zero = em_i64(e, 0);

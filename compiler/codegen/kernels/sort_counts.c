@@ -2,8 +2,8 @@
 #include "sort_device.h"
 #include "threads.h"
 
-/* Counts of the digits of each tile, [rows, tiles, DIGITS], are replaced by what the tiles before have. A block has a few
-   neighbouring digits, as many as memory gives at once; threads of one digit have a part of the tiles each. */
+/* Counts of the digits of each tile, [rows, tiles, DIGITS], are replaced by what the tiles before have. A block has a
+   few neighbouring digits, as many as memory gives at once; threads of one digit have a part of the tiles each. */
 
 enum { DIGITS = 1 << SORT_DIGIT, COUNT_BYTES = 4, BESIDE = SECTOR_BYTES / COUNT_BYTES, AT_ONCE = 8 };
 typedef struct {
@@ -48,7 +48,8 @@ static V add_counts(const Part *p, V sum, bool before) {
     em_for_end(e, &f, &sum, &sum);
     return sum;
 }
-/* What the threads before this one have of its digit, which is that of every BESIDE-th; *own becomes its sum with that. */
+/* What the threads before this one have of its digit, which is that of every BESIDE-th; *own becomes its sum with
+   that. */
 static V count_before(const Part *p, V thread, V *own) {
     Kernel *k = p->k;
     Emit *e = p->e;

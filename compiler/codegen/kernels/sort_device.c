@@ -6,9 +6,9 @@
 #include "threads.h"
 #include <mlir-c/BuiltinAttributes.h>
 
-/* Keys and the places that they come from are in shared memory, a tile of both; or keys alone. Sorted runs are merged by rank:
-   an element goes to the place that is the number of elements before it in both runs. An element of the first run is before
-   equal ones of the second, so that the order is stable. */
+/* Keys and the places that they come from are in shared memory, a tile of both; or keys alone. Sorted runs are merged
+   by rank: an element goes to the place that is the number of elements before it in both runs. An element of the first
+   run is before equal ones of the second, so that the order is stable. */
 
 /* One element of a thread while runs are merged. */
 typedef struct {
@@ -39,8 +39,8 @@ Keyed sort_at(const Sorting *o, V keys, V places, V i) {
     return (Keyed){sort_key_at(o, keys, i), places.ptr ? sort_word_at(o, places, i) : (V){NULL}};
 }
 V sort_buffer(const Sorting *o, Buf *b) { return b ? kernel_buffer(o->k, b) : (V){NULL}; }
-/* ---- bits of elements and unsigned numbers in their order. Floats: NaNs with a sign would be the first of these, so all are
-   moved down by their number, which wraps those around to the end. */
+/* ---- bits of elements and unsigned numbers in their order. Floats: NaNs with a sign would be the first of these, so
+   all are moved down by their number, which wraps those around to the end. */
 static int64_t sign_of(const Sorting *o) { return (int64_t)((uint64_t)1 << (8 * dtype_bytes(o->so->key) - 1)); }
 static int64_t nans_of(const Sorting *o) { return (int64_t)((uint64_t)sign_of(o) - 1 - (uint64_t)o->so->order); }
 /* All ones where the number is negative. */

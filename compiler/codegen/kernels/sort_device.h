@@ -1,4 +1,5 @@
-/* A tile of keys, and of the places that they come from, that a block sorts in shared memory, while its code is written. */
+/* A tile of keys, and of the places that they come from, that a block sorts in shared memory, while its code is
+   written. */
 #ifndef JAXCC_SORT_DEVICE_H
 #define JAXCC_SORT_DEVICE_H
 #include "../plan/sort.h"
@@ -33,8 +34,9 @@ V sort_word_at(const Sorting *, V words, V i); /* a place, or another number of 
 void sort_put(const Sorting *, V keys, V places, V i, Keyed);
 Keyed sort_at(const Sorting *, V keys, V places, V i);
 V sort_buffer(const Sorting *, Buf *); /* NULL if there is none */
-/* Keys in memory are elements' bits, if they are alone. Those as different unsigned numbers in their order, and back; floats:
-   the number of the negative zero is the order's infinity, after which the other zero comes; NaNs are from sort_nan on. */
+/* Keys in memory are elements' bits, if they are alone. Those as different unsigned numbers in their order, and back;
+   floats: the number of the negative zero is the order's infinity, after which the other zero comes; NaNs are from
+   sort_nan on. */
 bool sort_is_float(const Sorting *);
 V sort_number(const Sorting *, V bits);
 V sort_bits(const Sorting *, V number);

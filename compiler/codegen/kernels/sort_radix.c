@@ -159,8 +159,8 @@ static void below(const Radix *r, V *x, V *y) {
 static V of_warp(const Radix *r, uint32_t warp) {
     return sort_word_at(&r->o, r->counts, count_at(r, i32(r, warp), r->digit));
 }
-/* Afterwards counts has where in the sorted tile the warp's elements of a digit begin. Returns shared memory: by digit, what
-   is added to a place in the sorted tile to give that in the row. */
+/* Afterwards counts has where in the sorted tile the warp's elements of a digit begin. Returns shared memory: by digit,
+   what is added to a place in the sorted tile to give that in the row. */
 static V find_places(const Radix *r) {
     const Sorting *o = &r->o;
     Emit *e = o->e;

@@ -6,10 +6,11 @@
 #include "threads.h"
 #include <mlir-c/BuiltinTypes.h>
 
-/* A block sorts a tile by a bitonic network, whose elements are in registers: a thread has neighbouring ones, which it compares
-   itself; those of a warp meet by shuffles, others in shared memory. The network is not stable, so a word that is compared
-   is a key and, below it, the place in the tile. Keys alone of equal bits need no order; where others are equal, zeros and
-   NaNs, the few tiles that have several kinds of them write them again in the order in which they came. */
+/* A block sorts a tile by a bitonic network, whose elements are in registers: a thread has neighbouring ones, which it
+   compares itself; those of a warp meet by shuffles, others in shared memory. The network is not stable, so a word that
+   is compared is a key and, below it, the place in the tile. Keys alone of equal bits need no order; where others are
+   equal, zeros and NaNs, the few tiles that have several kinds of them write them again in the order in which they
+   came. */
 
 typedef struct {
     Sorting o;

@@ -2,9 +2,9 @@
 #include "../emit/emit.h"
 #include <assert.h>
 
-/* Of a mask of more lanes than a register has, as of (c and a constant), LLVM 22 may find out late that a register's lanes
-   are all false, and then loads all of them: outside the array, or into lanes that should have another value. It does
-   not if the mask is computed in lanes as wide as those that are loaded. */
+/* Of a mask of more lanes than a register has, as of (c and a constant), LLVM 22 may find out late that a register's
+   lanes are all false, and then loads all of them: outside the array, or into lanes that should have another value. It
+   does not if the mask is computed in lanes as wide as those that are loaded. */
 
 enum { MOST_DEPTH = 8 };
 

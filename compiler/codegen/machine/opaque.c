@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 /* Strength reduction tries the ways in which an address is a sum of terms that the loops around it step, of which there
-   are many where units, tiles and rows of a tile are added up. Only innermost loops gain, and not beside calls; the index
-   of any other loop is therefore hidden from it. */
+   are many where units, tiles and rows of a tile are added up. Only innermost loops gain, and not beside calls; the
+   index of any other loop is therefore hidden from it. */
 
 typedef struct {
     LLVMBasicBlockRef block;

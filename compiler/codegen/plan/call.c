@@ -6,9 +6,9 @@
    workspace is a part of the caller's, which calls one after the other share.
 
    Some results are an operand with elements overwritten. The function expects the operand in the memory of the result:
-   the caller passes the memory of its operand if that is its own and nothing reads it later, else a copy. So a loop that
-   carries a large array through a function copies it once at most, like a loop whose body is part of the caller. But of
-   an argument of the entry, or of an operand that is read again, each call makes a copy. */
+   the caller passes the memory of its operand if that is its own and nothing reads it later, else a copy. So a loop
+   that carries a large array through a function copies it once at most, like a loop whose body is part of the caller.
+   But of an argument of the entry, or of an operand that is read again, each call makes a copy. */
 
 /* ---- finding them */
 static void add_callee(Callees *cs, const Jaxpr *program) {

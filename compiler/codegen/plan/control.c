@@ -100,8 +100,8 @@ static bool bound_to(Plan *p, Val v, const Val *among, uint32_t n) {
             if (t->dims[d] == dim_bound(p->cx->types, among[i])) return true;
     return false;
 }
-/* Memory of a loop in that body. In a branch of a device it stays the loop's: what the host copies there, whether the branch
-   runs or not, must not be the memory of a result. */
+/* Memory of a loop in that body. In a branch of a device it stays the loop's: what the host copies there, whether the
+   branch runs or not, must not be the memory of a result. */
 static Buf *loop_buf(Plan *p, const Body *b, Val v) {
     Buf *own = buf_for(p, BUF_WORK, v);
     own->k = p->target->device && b->conditional && !dim_has_bound(p->cx->types, own->bytes);

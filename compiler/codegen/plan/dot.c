@@ -102,7 +102,8 @@ Dtype dot_accumulator(Dtype a, Dtype b, Dtype y) {
 
 /* ---- reading in place */
 
-/* The operand of a virtual value that is an index operation or, if `converted`, an exact conversion; 0: it is something else. */
+/* The operand of a virtual value that is an index operation or, if `converted`, an exact conversion; 0: it is something
+   else. */
 static Val viewed(Plan *p, Val v, bool converted) {
     const Eqn *e = plan_info(p, v)->e;
     bool exact = converted && e->prim == P_convert_element_type &&
@@ -171,7 +172,8 @@ static bool read_in_place(const Dotter *d, uint32_t side, DotOperand *o) {
     return dot_operand(d->p, d->v[side], d->index[side], o) != 0;
 }
 
-/* Are the columns contiguous, in a copy of what is computed, too, but so few that vectors along them have idle lanes? */
+/* Are the columns contiguous, in a copy of what is computed, too, but so few that vectors along them have idle
+   lanes? */
 static bool columns_are_few(const Dotter *d) {
     DotOperand o;
     bool copied = !read_in_place(d, 1, &o);
@@ -188,8 +190,8 @@ static void find_axes(Dotter *d, const Eqn *e) {
     bool narrow = dot_at_most(d->free[1], DOT_NARROW - 1) && !dot_at_most(d->free[0], d->free[1]);
     bool few = columns_are_few(d);
     find_sides(d, e, result, true);
-    /* otherwise roles are not swapped, even if B is packed again and again: lanes would lie apart in the result and in what
-       is computed with it. An encoder's gradient takes 494 us, not 667 */
+    /* otherwise roles are not swapped, even if B is packed again and again: lanes would lie apart in the result and in
+       what is computed with it. An encoder's gradient takes 494 us, not 667 */
     bool better = few && !dot_at_most(d->free[1], DOT_NARROW - 1) && !columns_are_few(d);
     if (!narrow && !better) find_sides(d, e, result, false);
 }
@@ -581,8 +583,8 @@ static void find_blocks(Plan *p, Dot *dot) {
     }
     if (pack) dot->pack = unit_buffer(p, dot, dim_mul(ts, dot->stored_columns, dot->packed_terms), bytes);
 }
-/* Terms of A that lie apart are gathered once for all columns of a unit: cache lines that they share with other rows, and
-   that lie at multiples of a power of two, would not stay in the cache. */
+/* Terms of A that lie apart are gathered once for all columns of a unit: cache lines that they share with other rows,
+   and that lie at multiples of a power of two, would not stay in the cache. */
 static void find_row_pack(Plan *p, Dot *dot) {
     const DotSum *last = &dot->sums.at[dot->sums.n - 1];
     bool apart = !dot_at_most(last->a, DOT_APART) && dot->row && dot->mr > 1;

@@ -61,8 +61,8 @@ typedef struct Dot {
     Buf *spill;             /* a tile whose rows are finished in a loop; NULL: unrolled */
     struct DeviceDot *device;
 } Dot;
-/* B lies in the workspace and is read in place, in whole vectors also where its columns end within one: past the last column
-   there is more of the workspace. Masked loads take ten times as long as others on AMD's first Zen. */
+/* B lies in the workspace and is read in place, in whole vectors also where its columns end within one: past the last
+   column there is more of the workspace. Masked loads take ten times as long as others on AMD's first Zen. */
 static inline bool dot_reads_past(const Dot *d) {
     return !d->device && !d->inner && !d->pack && d->b.buf && d->b.buf->kind == BUF_WORK;
 }

@@ -1,11 +1,11 @@
 #include "dot.h"
 #include "../cost.h"
 
-/* Where both operands of a product by warpgroups are arrays in memory, the terms of a turn are boxes of these arrays: a tensor
-   map says where an array is, its axes, and the size of a box, and one thread has boxes copied that begin at given indices.
-   What is outside of the array is 0. Terms, and rows or columns, are an axis each. Loops of which a box never has more than
-   one iteration are axes too, as are elements of arrays that the address depends on: batches, the start of a slice, and outer
-   loops of terms, rows or columns, if boxes divide the inner ones. */
+/* Where both operands of a product by warpgroups are arrays in memory, the terms of a turn are boxes of these arrays: a
+   tensor map says where an array is, its axes, and the size of a box, and one thread has boxes copied that begin at
+   given indices. What is outside of the array is 0. Terms, and rows or columns, are an axis each. Loops of which a box
+   never has more than one iteration are axes too, as are elements of arrays that the address depends on: batches, the
+   start of a slice, and outer loops of terms, rows or columns, if boxes divide the inner ones. */
 
 enum { MOST_EXTENT = INT32_MAX }; /* indices are of 32 bits */
 
@@ -28,8 +28,8 @@ typedef struct {
     const Atom *at; /* loops that it depends on, the outermost first */
     uint32_t n;
 } Loops;
-/* The last loop, with those before it that continue it, as an axis; how many there are, 0 if one of them also occurs inside
-   an atom. */
+/* The last loop, with those before it that continue it, as an axis; how many there are, 0 if one of them also occurs
+   inside an atom. */
 static uint32_t joined(const Plan *p, Loops l, BoxAxis *a) {
     Dim next = 0;
     uint32_t found = 0;

@@ -4,15 +4,16 @@
 #include "../cost.h"
 #include "call.h"
 
-/* What decides how a while or a cond goes on is computed by a kernel, and the host would have to wait for it. If kernels do
-   all that the bodies do, they begin by testing it, and the host enqueues them whether they will run or not. It enqueues
-   several turns of a while before it reads whether that goes on; turns after its end change nothing. So carries stay
-   where they are, and what the loop changes is unknown to the host. For newer drivers the runtime makes a graph of a
-   turn, in which loops of the turn are nodes; that needs no test in the kernels. The predicate of a while is computed by
-   every turn, also after the end: then from the same values as before. */
+/* What decides how a while or a cond goes on is computed by a kernel, and the host would have to wait for it. If
+   kernels do all that the bodies do, they begin by testing it, and the host enqueues them whether they will run or not.
+   It enqueues several turns of a while before it reads whether that goes on; turns after its end change nothing. So
+   carries stay where they are, and what the loop changes is unknown to the host. For newer drivers the runtime makes a
+   graph of a turn, in which loops of the turn are nodes; that needs no test in the kernels. The predicate of a while is
+   computed by every turn, also after the end: then from the same values as before. */
 
-/* The kernels that a body launches, at most; more than MOST_LAUNCHES if the host waits for the device, or does something
-   itself. `calls`: functions may be called and loops may follow, whose kernels do not test what is around them. */
+/* The kernels that a body launches, at most; more than MOST_LAUNCHES if the host waits for the device, or does
+   something itself. `calls`: functions may be called and loops may follow, whose kernels do not test what is around
+   them. */
 static int64_t body_launches(const Plan *p, const Body *b, bool calls);
 static int64_t bodies_launches(const Plan *p, const Step *s, bool calls) {
     int64_t n = 0;
@@ -82,8 +83,8 @@ static bool carries_stay(const Step *s) {
     }
     return true;
 }
-/* Turns of a loop with loops or calls, or with many kernels, are enqueued one at a time, as the host knows that they are
-   to run. */
+/* Turns of a loop with loops or calls, or with many kernels, are enqueued one at a time, as the host knows that they
+   are to run. */
 void guard_turns(Plan *p, Step *s, Dim copied) {
     int64_t launches = bodies_launches(p, s, false), turns = GUARDED_LAUNCHES / (launches ? launches : 1);
     if (!carries_stay(s) || (dim_is_const(copied) && copied > GUARDED_BYTES)) return;

@@ -7,8 +7,8 @@
 int64_t guard_launches(const Plan *);
 /* How deep loops are nested whose predicates the runtime tests; JAXCC_RT_CUDA_NESTED if the host does so for one. */
 uint32_t guard_loops(const Body *);
-/* A while whose predicate is stored for its kernels: sets `decides` and `at_once` if they can test it and it is worth it.
-   `copied`: bytes of the carries whose next values cannot be computed in their memory. */
+/* A while whose predicate is stored for its kernels: sets `decides` and `at_once` if they can test it and it is worth
+   it. `copied`: bytes of the carries whose next values cannot be computed in their memory. */
 void guard_turns(Plan *, Step *, Dim copied);
 /* The same for a cond whose index is there. */
 void guard_branches(Plan *, Step *, Buf *index);

@@ -21,8 +21,8 @@ bool known_device_number(const Eqn *);
 Known known_inputs(Plan *, const Eqn *, uint32_t k);
 
 /* Is how the cond or while goes on not known, and is all that its programs do done by kernels? These may test it
-   themselves, so that the host need not wait for it (guard.c): it knows nothing then of what the loop changes and of the
-   results. */
+   themselves, so that the host need not wait for it (guard.c): it knows nothing then of what the loop changes and of
+   the results. */
 bool known_guarded(Plan *, const Eqn *);
 
 #endif

@@ -32,8 +32,8 @@
        apart       why it is not a part of the kernel `beside`; null: nothing to say
        bodies      of a loop, a cond: their kernels
 
-   Numbers that depend on symbolic dimensions are strings, as "4*b"; those of more than 63 bits are null. The members are
-   described for users in man/jaxcc.1. */
+   Numbers that depend on symbolic dimensions are strings, as "4*b"; those of more than 63 bits are null. The members
+   are described for users in man/jaxcc.1. */
 /* Of a value: the last step in which its equation was, or it was read, and then which of the step's reads it is. */
 typedef struct {
     uint32_t step, read;

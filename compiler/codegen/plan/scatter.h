@@ -8,7 +8,8 @@ Ix scatter_address(Plan *, const Eqn *, const Ix *index);
 /* The window of the update at the step's own index; do its positions depend on the loop? */
 const Window *scatter_window(Plan *, const Step *);
 bool scatter_moves(Plan *, const Window *, Atom loop);
-/* Is the loop over elements of windows that may overlap those of other positions? Then its iterations are not independent. */
+/* Is the loop over elements of windows that may overlap those of other positions? Then its iterations are not
+   independent. */
 bool scatter_overlaps(Plan *, const Step *, Atom loop);
 /* Marks the axes of the domain (the updates) along which several updates may go to one place. */
 void scatter_order(Plan *, Step *);

@@ -1,8 +1,8 @@
 #include "scatter.h"
 #include "../../typecheck/index.h"
 
-/* Do all positions of a scatter certainly differ? They do if for each of their axes one entry of the position tells where
-   along the axis it is: a count, as of x[arange(n), i]. Equations are followed for a few steps. */
+/* Do all positions of a scatter certainly differ? They do if for each of their axes one entry of the position tells
+   where along the axis it is: a count, as of x[arange(n), i]. Equations are followed for a few steps. */
 
 enum { MOST_STEPS = 12 };
 typedef struct {

@@ -3,8 +3,8 @@
 #include "../../typecheck/index.h"
 #include "../cost.h"
 
-/* A scatter on a device. Batches and elements of windows that do not overlap are independent of each other. Positions are
-   too if all differ, or if the updates that meet can be combined in any order; if they replace each other, the last
+/* A scatter on a device. Batches and elements of windows that do not overlap are independent of each other. Positions
+   are too if all differ, or if the updates that meet can be combined in any order; if they replace each other, the last
    one of each place is found first. Else they are sorted by place, or if they are few, a thread does all of them. */
 
 static Dim positions(Plan *p, const Step *s) {
@@ -142,7 +142,8 @@ static Ix divided(Plan *p, Ix at, Dim unit) {
         sum = ix_add(p->ix, sum, ix_scale(p->ix, ix_atom(p->ix, x.at[i].atom), x.at[i].coef / unit));
     return sum;
 }
-/* Windows that overlap are told apart by element, so it is an address; loops of elements that are done together are at 0. */
+/* Windows that overlap are told apart by element, so it is an address; loops of elements that are done together are at
+   0. */
 static Ix sorted_place(Plan *p, const Step *s) {
     const Window *w = scatter_window(p, s);
     Ix index[MAX_RANK];
@@ -166,8 +167,8 @@ static void plan_claims(Plan *p, Step *s) {
     s->claims.grid = elements_of(p, s);
     s->claims.buf = buf_new(p, BUF_WORK, dim_mul(p->cx->types, s->claims.places, dtype_bytes(s->claims.as)));
 }
-/* A thread has neighbouring elements of the windows, if they lie beside each other: what it finds out about its place holds for
-   all of them. */
+/* A thread has neighbouring elements of the windows, if they lie beside each other: what it finds out about its place
+   holds for all of them. */
 static void choose_elements(Plan *p, Step *s) {
     Types *ts = p->cx->types;
     Grid *g = &s->grid;

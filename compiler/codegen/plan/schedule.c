@@ -156,9 +156,9 @@ static uint32_t joined_vectors(const Look *l) {
     }
     return vectors;
 }
-/* Are the sums so short that vectors along them have many idle lanes, and is so much computed that this counts more than
-   reads and writes that lie apart? `lanes`, of 4 bytes, are right for 8 too: of 12 to 30 f64 terms a softmax would be 1.1
-   to 1.25 times slower. */
+/* Are the sums so short that vectors along them have many idle lanes, and is so much computed that this counts more
+   than reads and writes that lie apart? `lanes`, of 4 bytes, are right for 8 too: of 12 to 30 f64 terms a softmax would
+   be 1.1 to 1.25 times slower. */
 static bool short_terms(const Look *l, Atom loop) {
     const Step *s = l->step;
     Dim n = loop_extent(l->p->ix, loop), lanes = l->p->target->vector_bytes / 4;
@@ -370,8 +370,8 @@ static void operands(Plan *p, Step *s, Val v, Seen *seen, void *user) {
         plan_reads(p, e->in.at[i], at, seen, user);
     }
 }
-/* Were loops collapsed over axes that have one of the other kind between them? Then these axes are not in the order of the
-   domain in memory. */
+/* Were loops collapsed over axes that have one of the other kind between them? Then these axes are not in the order of
+   the domain in memory. */
 static bool collapsed_across(Plan *p, const Step *s) {
     for (uint32_t a = 0; a < s->domain.n; a++) {
         const IxExpr x = *ix_at(p->ix, s->axes[a]);
@@ -425,7 +425,8 @@ static bool reads_besides(Plan *p, Step *s, Val v, const Store *only, const Ix *
     }
     return r.elsewhere;
 }
-/* The memory of a result of the step that alone is computed from v later, element by element: v may lie there until then. */
+/* The memory of a result of the step that alone is computed from v later, element by element: v may lie there until
+   then. */
 static const Store *result_over(Plan *p, Step *s, Val v) {
     Ix index[MAX_RANK];
     each(Store, st, s->stores) {

@@ -12,8 +12,8 @@ Dim sort_tiles(Plan *p, const Sort *so) {
 }
 static Dtype key_for(uint32_t bits) { return bits <= 8 ? DT_u8 : bits <= 16 ? DT_u16 : bits <= 32 ? DT_u32 : DT_u64; }
 
-/* ---- merging or by digits: a kernel takes as long as its memory or its instructions take, whichever is more; costs are in
-   bytes that memory moves meanwhile */
+/* ---- merging or by digits: a kernel takes as long as its memory or its instructions take, whichever is more; costs
+   are in bytes that memory moves meanwhile */
 static int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t place_bytes(const Sort *so) { return so->alone ? 0 : dtype_bytes(DT_u32); }
 static double merging_cost(const Sort *so, double elements, int64_t n) {

@@ -3,10 +3,10 @@
 #define JAXCC_PLAN_SORT_H
 #include "plan.h"
 
-/* A block sorts a tile of each row; then runs of tiles, which are sorted, are merged two by two until a run is a row. Longer
-   rows are sorted by digits of the keys, the lowest first; each pass is stable. What reads the results element by element is
-   computed by the step itself, if a row is one tile.
-   The keys are the operand of a STEP_SORT, or the places of a scatter's positions, all ones if they are not inside. */
+/* A block sorts a tile of each row; then runs of tiles, which are sorted, are merged two by two until a run is a row.
+   Longer rows are sorted by digits of the keys, the lowest first; each pass is stable. What reads the results element
+   by element is computed by the step itself, if a row is one tile. The keys are the operand of a STEP_SORT, or the
+   places of a scatter's positions, all ones if they are not inside. */
 typedef struct Sort {
     Dim rows, n;              /* the keys are [rows, n] */
     Dtype key;                /* u8 to u64 */
@@ -43,7 +43,8 @@ Sort *sort_new(Plan *, Dim rows, Dim n, uint32_t bits, SortGives, const Eqn *);
 Sort *sort_in_order(Plan *, Dim n, uint32_t bits, const Eqn *e);
 /* Sets the grids; the loops over all elements. */
 void sort_decide(Plan *, Sort *, const Atom *loops, uint32_t n);
-/* May others of the step's elements be computed from its results? They may if it is no sort but a step of loops or a product. */
+/* May others of the step's elements be computed from its results? They may if it is no sort but a step of loops or a
+   product. */
 bool sort_takes_members(const Step *);
 /* The tiles of a row. */
 Dim sort_tiles(Plan *, const Sort *);

@@ -46,7 +46,8 @@ static bool sums_columns(const Plan *p, const Step *s, uint32_t w) {
     if (!dim_is_const(n) || n < w) return false;
     return (s->levels <= 2 && s->cost <= COLUMN_COST) || (s->levels > 1 && stores_terms(s) && sums_far(p, s));
 }
-/* Lanes that do not exceed the columns, if that leaves `least`: two passes over a row's halves read every line twice. */
+/* Lanes that do not exceed the columns, if that leaves `least`: two passes over a row's halves read every line
+   twice. */
 static uint32_t lanes_within(const Plan *p, const Step *s, uint32_t w, uint32_t least) {
     Dim n = loop_extent(p->ix, s->lane);
     while (dim_is_const(n) && n < w && w > least) w /= 2;
@@ -86,9 +87,9 @@ static bool reads_terms(Plan *p, Step *s) {
 static Dim lines_bytes(const Step *s, Dim columns) {
     return (columns + MAX_LANES) * 8 * (1 + WIDE_VALUES) * s->nreductions;
 }
-/* Sums of columns of a large array: a few rows of terms at a time, from end to end, so that memory is read in order; their
-   accumulators are in memory. Not if all columns are in registers at once, nor several stages in whole strips, whose rows
-   are in the cache when they are read again. */
+/* Sums of columns of a large array: a few rows of terms at a time, from end to end, so that memory is read in order;
+   their accumulators are in memory. Not if all columns are in registers at once, nor several stages in whole strips,
+   whose rows are in the cache when they are read again. */
 static bool sums_lines(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane), bytes = bytes_of_terms(p, s);
     bool plain = s->nred == 1 && s->nkept == 1 && s->kept[0] == s->lane && s->levels > 1;
@@ -160,8 +161,8 @@ static uint32_t lanes_for(Plan *p, Step *s) {
     if (sums_columns(p, s, columns)) return columns;
     return s->cost > LONG_COST || s->stores.n >= MANY_STORES ? lanes_held(p, s, w / 2) : w;
 }
-/* Extents of a few vectors, on targets whose masks are words that take instructions to make and are slow to store by: at
-   most one vector has a mask. `one`: its lanes. */
+/* Extents of a few vectors, on targets whose masks are words that take instructions to make and are slow to store by:
+   at most one vector has a mask. `one`: its lanes. */
 static Widths widths_short(Dim n, uint32_t one, bool sums, bool costly) {
     uint32_t w = n < one ? one / 2 : one;
     if (n % w == 0) return (Widths){w, 0};

@@ -1,5 +1,5 @@
-/* What code is generated for. The plan gets the facts and decides with them; kernels read the decisions in the steps, and
-   the facts only for what one operation becomes. */
+/* What code is generated for. The plan gets the facts and decides with them; kernels read the decisions in the steps,
+   and the facts only for what one operation becomes. */
 #ifndef JAXCC_TARGET_H
 #define JAXCC_TARGET_H
 #include "../../ir.h"

@@ -231,8 +231,8 @@ static Val total(Builder *b, const Group *g, Val v) {
     return without_axis(b, b_convert(b, sum, d), 0);
 }
 /* An array of so many bytes is summed in parts, if there are more than two devices and their memory is not shared: each
-   adds up its part, then they gather the parts. So a device gets 2 (n - 1) / n times the array instead of n - 1 times it;
-   in return the devices meet twice. */
+   adds up its part, then they gather the parts. So a device gets 2 (n - 1) / n times the array instead of n - 1 times
+   it; in return the devices meet twice. */
 enum { LEAST_IN_PARTS = 256 << 10 };
 static bool in_parts(Builder *b, const Group *g, Val v) {
     if (b->failed || !options_for_device(b->cx->options) || g->n <= 2 || g->uneven) return false;
@@ -468,8 +468,9 @@ static bool cuts_of(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, 
     }
     return true;
 }
-/* A whole operand → [an axis for each of the mesh, part…]: those that share none of its axes have extent 1, as all their
-   devices get the same. It stays whole if all devices get all of it; so does one that may not have equal parts. */
+/* A whole operand → [an axis for each of the mesh, part…]: those that share none of its axes have extent 1, as all
+   their devices get the same. It stays whole if all devices get all of it; so does one that may not have equal
+   parts. */
 static bool shards(Builder *b, const Eqn *e, const MeshAxis *mesh, uint32_t i, Val *v, bool *cut) {
     const MeshAxis *axes[MAX_MESH];
     const ArrayType *t = b_type(b, *v);

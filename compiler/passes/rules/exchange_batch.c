@@ -141,8 +141,8 @@ bool vmap_reduce_scatter(Vmap *v) {
                                           : b_move_axis(v->b, sum, axis, 0);
     return !v->b->failed;
 }
-/* Example i gets part i of each: the parts' axis becomes the first, and that of the examples comes before the axis along
-   which they are put together. */
+/* Example i gets part i of each: the parts' axis becomes the first, and that of the examples comes before the axis
+   along which they are put together. */
 bool vmap_all_to_all(Vmap *v) {
     Builder *b = v->b;
     if (!over_examples(v)) return vmap_front(v);

@@ -573,9 +573,9 @@ static Val in_steps(Builder *b, const Eqn *e, Kind kind, int64_t r) {
     if (kind == IFFT) z = swapped(z);
     return b_complex(b, z.re, z.im);
 }
-/* The other way round for real results: first the pass of radix r, whose k-th results are those of which the others make
-   the elements k, k + r, … These move once more, so that it is slower where the last cache holds all: from TO_REAL_FROM
-   bytes on, as 2048 x 2048 results take 18 ms so, not 30, but 1024 x 1024 3.1 instead of 2.8. */
+/* The other way round for real results: first the pass of radix r, whose k-th results are those of which the others
+   make the elements k, k + r, … These move once more, so that it is slower where the last cache holds all: from
+   TO_REAL_FROM bytes on, as 2048 x 2048 results take 18 ms so, not 30, but 1024 x 1024 3.1 instead of 2.8. */
 static Val in_steps_to_real(Builder *b, const Eqn *e, int64_t r) {
     const ArrayType *from = b_type(b, e->in.at[0]), *to = b_type(b, e->out.at[0]);
     Dim all[3] = {r, from->dims[0] / r, axis_of(b, from->rank, from->dims, 0, 0).inner},

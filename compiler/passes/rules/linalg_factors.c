@@ -23,8 +23,8 @@ bool jvp_cholesky(Jvp *d) {
        A₁₁ A₁₂     L₁                   X = L₁⁻¹ Ȧ₁₁ U₁⁻¹: its strictly lower triangle S belongs to L̇₁ = L₁ S,
        A₂₁      =  L₂ · U₁ U₂,          the rest T to U̇₁ = T U₁
 
-   One of m - k, n - k is 0. (F. R. de Hoog, R. S. Anderssen and M. A. Lukas, Differentiation of matrix functionals using
-   triangular factorization, Math. Comp. 80, 2011.) */
+   One of m - k, n - k is 0. (F. R. de Hoog, R. S. Anderssen and M. A. Lukas, Differentiation of matrix functionals
+   using triangular factorization, Math. Comp. 80, 2011.) */
 static Val lu_tangent(Builder *b, Val lu, Val g) {
     if (b_failed(b, lu) || b_failed(b, g)) return VAL_FAILED;
     Matrices a = matrices(b, g);
@@ -74,8 +74,8 @@ bool jvp_lu(Jvp *d) {
 }
 
 /* ---- qr: A = Q R, of k = min(m, n) columns and rows, or all m. With C = Qᴴ Ȧ R⁻¹ of the first k columns, Qᴴ Q̇ is
-   antihermitian and R being real on its diagonal stays so: W = Ṙ R⁻¹ is the upper triangle of C, its diagonal real, plus
-   the adjoint of the strictly lower one (J. Townsend, Differentiating the QR decomposition, 2018). */
+   antihermitian and R being real on its diagonal stays so: W = Ṙ R⁻¹ is the upper triangle of C, its diagonal real,
+   plus the adjoint of the strictly lower one (J. Townsend, Differentiating the QR decomposition, 2018). */
 typedef struct {
     Val q, r;
 } Factors;

@@ -118,8 +118,8 @@ static Val last_keys(Builder *b, uint32_t n, const Val *x, const int64_t *order,
     }
     return key;
 }
-/* The positions, u32, of the elements along the last axis in the order of keys of so many bits; equal ones stay in their
-   order. */
+/* The positions, u32, of the elements along the last axis in the order of keys of so many bits; equal ones stay in
+   their order. */
 static Val sorted_positions(Builder *b, Val key, uint32_t bits) {
     if (b_failed(b, key)) return VAL_FAILED;
     const ArrayType *t = b_type(b, key);
@@ -141,8 +141,9 @@ static Val positions_by(Builder *b, uint32_t n, const Val *x, const int64_t *ord
     return at;
 }
 
-/* ---- the first k of many on a device: in groups of neighbours, the first k are in the k groups whose first elements come
-   first; of groups whose first elements are equal, in the earlier ones. So all are read once, and few are sorted. */
+/* ---- the first k of many on a device: in groups of neighbours, the first k are in the k groups whose first elements
+   come first; of groups whose first elements are equal, in the earlier ones. So all are read once, and few are
+   sorted. */
 enum {
     FEW = 4,         /* groups and elements of k groups are at most this part of all that sorting would sort */
     SORTED = 1 << 10 /* as many are sorted by one kernel, while groups take ten */
@@ -254,8 +255,8 @@ static List real_operands(Builder *b, const Eqn *e, uint32_t *keys) {
     if (given >= e->in.n) *keys = l.n;
     return l;
 }
-/* The only operand on a device, as its bits: kernels know their order, which is two numbers of ones and zeros after them. The
-   result has the operand's type. */
+/* The only operand on a device, as its bits: kernels know their order, which is two numbers of ones and zeros after
+   them. The result has the operand's type. */
 static Val sorted_alone(Builder *b, Val x, int64_t order) {
     if (b_failed(b, x)) return VAL_FAILED;
     Dtype d = b_type(b, x)->dtype;

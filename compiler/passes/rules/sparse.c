@@ -345,7 +345,8 @@ bool jvp_spsolve(Jvp *d) {
     d->dt[0] = jvp_apply(d, in).at[0];
     return !b->failed;
 }
-/* data, indices and starts of the rows of the transposed matrix: its elements by their columns, those of no row last. */
+/* data, indices and starts of the rows of the transposed matrix: its elements by their columns, those of no row
+   last. */
 static void transposed(Builder *b, const Eqn *e, Val out[3]) {
     Dim shape[2];
     Coordinates c = square(b, e, shape);

@@ -1,6 +1,6 @@
-/* Contributions to the cotangent of a loop's constant that leave the loop. The weight gradient of a recurrent network is
-   one matrix product of stacks, not a small one and a sum in each iteration: where an iteration adds dot_general(x, y),
-   its factors are stacked, if they are not already, and one dot_general over (turns, contracted) follows. Sums and
+/* Contributions to the cotangent of a loop's constant that leave the loop. The weight gradient of a recurrent network
+   is one matrix product of stacks, not a small one and a sum in each iteration: where an iteration adds dot_general(x,
+   y), its factors are stacked, if they are not already, and one dot_general over (turns, contracted) follows. Sums and
    products of what is stacked anyway leave too. */
 #include "accumulate.h"
 
@@ -109,7 +109,8 @@ static bool is_shape(Prim p) {
     return p == P_transpose || p == P_reshape || p == P_squeeze || p == P_expand_dims || p == P_convert_element_type ||
            p == P_neg || p == P_copy;
 }
-/* May this contribution leave? Then it is in a->deferred, in several parts if it is a sum. `d`: what is applied to it. */
+/* May this contribution leave? Then it is in a->deferred, in several parts if it is a sum. `d`: what is applied to
+   it. */
 static bool defer(Walk *w, Val v, Deferred d) {
     Accumulate *a = w->a;
     for (;;) {

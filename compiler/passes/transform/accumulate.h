@@ -8,8 +8,8 @@ typedef struct {
     bool result;
     uint32_t at;
 } Factor;
-/* A contribution to the cotangent of constant `to`, for all iterations: the sum of a value, of the product of two, or of
-   a dot_general of two; `after` is applied to that. */
+/* A contribution to the cotangent of constant `to`, for all iterations: the sum of a value, of the product of two, or
+   of a dot_general of two; `after` is applied to that. */
 typedef struct {
     uint32_t to, nfactors;
     Factor factors[2];

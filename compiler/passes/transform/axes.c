@@ -1,5 +1,5 @@
-/* The parameters in which an equation names its axes or lists extents, and how they change when an axis for the examples
-   comes first. */
+/* The parameters in which an equation names its axes or lists extents, and how they change when an axis for the
+   examples comes first. */
 #include "tx.h"
 
 typedef enum {

@@ -40,7 +40,8 @@ void cut_uses(Cut *c, uint32_t v, uint32_t operand) { edge(c, node_out(operand),
 void cut_needed(Cut *c, uint32_t v) { edge(c, node_out(v), SINK, CUT_NEVER); }
 
 enum { NOT_REACHED = -1, REACHED_FIRST = -2 };
-/* Breadth first from `start`, forwards or, from the sink, against the edges: the edge by which each node was reached. */
+/* Breadth first from `start`, forwards or, from the sink, against the edges: the edge by which each node was
+   reached. */
 static bool reach(const Cut *c, uint32_t start, bool back, int32_t *by, uint32_t *queue) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < c->nodes; i++) by[i] = NOT_REACHED;

@@ -1,7 +1,7 @@
-/* Programs for several devices, shard_map and pmap, under jvp, split and transpose. A tangent is shared by the devices as
-   its value is. A residual leaves as a result with each device's own along its first axis. What the types do not say is
-   found by sums, as JAX does where check_vma is False: a result that devices have in common gets a part of its cotangent
-   from each, and the cotangents of an operand that they have in common are added. */
+/* Programs for several devices, shard_map and pmap, under jvp, split and transpose. A tangent is shared by the devices
+   as its value is. A residual leaves as a result with each device's own along its first axis. What the types do not say
+   is found by sums, as JAX does where check_vma is False: a result that devices have in common gets a part of its
+   cotangent from each, and the cotangents of an operand that they have in common are added. */
 #include "flow.h"
 #include "../../typecheck/rule.h"
 

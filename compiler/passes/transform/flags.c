@@ -254,8 +254,8 @@ static Val fitted(Flag *f, Val ct, Val result) {
     b->span = outer;
     return ct;
 }
-/* The cotangents of the inputs with a tangent in `both`, which returns values and tangents: by input, 0: zero. `out`: as
-   for flag_split. */
+/* The cotangents of the inputs with a tangent in `both`, which returns values and tangents: by input, 0: zero. `out`:
+   as for flag_split. */
 static Val *backwards(Flag *f, const Jaxpr *both, const Val *primals, Val *out) {
     const Jaxpr *j = f->read;
     Inner lin;
@@ -340,8 +340,8 @@ static Intern used_values(Ctx *cx, const Jaxpr *j) {
     each(const Val, v, j->out) note_used(&used, *v);
     return used;
 }
-/* Drops the residuals that the linear program does not need, its first inputs and the last results of the other one, and
-   names the others. */
+/* Drops the residuals that the linear program does not need, its first inputs and the last results of the other one,
+   and names the others. */
 static void settle_residuals(Flag *fwd, Flag *lin, Jaxpr *linear, uint32_t nresults) {
     Ctx *cx = lin->b.cx;
     Intern used = used_values(cx, linear);
@@ -369,8 +369,8 @@ static uint32_t transform_linearize(Ctx *cx, const Jaxpr *j, const Transform *t,
     for (uint32_t i = 0; i < j->out.n; i++) flag_result(&fwd, out[i], i);
     add_linear(&fwd, &lin, &of, primals);
     made[1] = flag_end(&lin);
-    /* What it needs of the residuals shows once it is tidied. The pipeline tidies it like any other program, which finds
-       more: constants that nested programs were given the first time. */
+    /* What it needs of the residuals shows once it is tidied. The pipeline tidies it like any other program, which
+       finds more: constants that nested programs were given the first time. */
     if (!made[1] || !(made[1] = pass_tidy(cx, made[1]))) return 0;
     settle_residuals(&fwd, &lin, made[1], j->out.n);
     made[0] = flag_end(&fwd);

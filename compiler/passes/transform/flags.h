@@ -31,9 +31,8 @@ Val *flag_values(const Flag *, uint32_t n); /* n zeros */
 bool flag_differentiable(const Flag *, Val);
 Span flag_input_place(const Flag *, uint32_t i);
 Span flag_result_place(const Flag *, uint32_t i);
-/* ---- the program being written
-   An input of the type of a value read, in which extents are inputs before it; all those of the program read, with their
-   names. */
+/* ---- the program being written An input of the type of a value read, in which extents are inputs before it; all those
+   of the program read, with their names. */
 Val flag_input(Flag *, Val like, Str name);
 Val *flag_primals(Flag *);
 void flag_output(Flag *, Val, Span place, Str is);

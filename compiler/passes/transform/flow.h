@@ -53,8 +53,8 @@ static inline Vals list_vals(ValList l) { return (Vals){l.at, l.n}; }
 /* Appends the values whose bit is `want`; those that are not 0. */
 void add_where(Tx *, ValList *, const Val *, Bits, bool want);
 void add_nonzero(Tx *, ValList *, uint32_t n, const Val *);
-/* The operands from `first` on, one for each bit, then the tangents of those with one, arrays of zeros for those that are
-   zero. */
+/* The operands from `first` on, one for each bit, then the tangents of those with one, arrays of zeros for those that
+   are zero. */
 Vals jvp_operands(Jvp *, uint32_t first, Bits some);
 /* Writes the values to those places of `to` whose bit is `want`, in order. */
 void put_where(Val *to, Bits, bool want, const Val *from);
@@ -62,18 +62,19 @@ void put_where(Val *to, Bits, bool want, const Val *from);
 /* The residuals as values of the program that runs the known one with these operands, by input of the program read, and
    results. */
 Val *residual_values(Tx *, const MadeSplit *, const Val *operands, const Val *results);
-/* Of a program divided whose residuals are too many: the unknown program computes them again from the known inputs, which
-   take their place, but for those with effects. `unknown`: inputs of the program read. */
+/* Of a program divided whose residuals are too many: the unknown program computes them again from the known inputs,
+   which take their place, but for those with effects. `unknown`: inputs of the program read. */
 bool split_again(Tx *, Builder *, Bits unknown, MadeSplit *);
 /* Writes `e`, whose results are those of the equation and the tangents of those of `dt`, in two groups, the first of
    `group` results; their types are those of the equation. */
 bool jvp_run(Jvp *, const Eqn *e, Bits dt, uint32_t group);
-/* The cond `like` of these branches, which has no results yet; `in`: the operands of all branches, without the index. */
+/* The cond `like` of these branches, which has no results yet; `in`: the operands of all branches, without the
+   index. */
 Eqn cond_like(Tx *, Builder *, const Eqn *like, const Inner *branches, ValList in);
 /* A literal as a variable, so that it may be an extent; any other value. */
 Val b_variable(Builder *, Val);
-/* The sums that loops carry for operands `first` and on, of those of `in`, 0: none; the equation takes them. Then they and
-   cotangents are given back: `y`, for those of `in`. */
+/* The sums that loops carry for operands `first` and on, of those of `in`, 0: none; the equation takes them. Then they
+   and cotangents are given back: `y`, for those of `in`. */
 const Val *take_sums(Transpose *, uint32_t first, Bits in);
 void give_sums(Transpose *, uint32_t first, Bits in, const Val *sums, const Val *y);
 /* Does it return anything, or have effects? */

@@ -1,6 +1,6 @@
-/* Identities that make what transformations write short. All are exact but for the payload of a NaN, and change no order
-   of summation but that inside a product of matrices. Those that would duplicate work are applied to values that are used
-   once. */
+/* Identities that make what transformations write short. All are exact but for the payload of a NaN, and change no
+   order of summation but that inside a product of matrices. Those that would duplicate work are applied to values that
+   are used once. */
 #include "identities.h"
 
 #define X e->in.at[0]

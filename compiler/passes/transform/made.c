@@ -1,5 +1,5 @@
-/* Nested programs made by jvp, split, transpose and vmap: each once for each pattern, so that a program that is called a
-   thousand times stays shared, and nested control flow costs linear time. */
+/* Nested programs made by jvp, split, transpose and vmap: each once for each pattern, so that a program that is called
+   a thousand times stays shared, and nested control flow costs linear time. */
 #include "flow.h"
 
 typedef enum { MAKE_JVP, MAKE_SPLIT, MAKE_TRANSPOSE, MAKE_VMAP } What;

@@ -1,7 +1,7 @@
-/* What nested programs need not compute. Results that are known outside become operands of the equation, earlier results
-   or literals, so that dce drops them; carries that never change become constants of their loop; what is the same in
-   each turn of a loop is computed before it, unless it is so cheap that it is better fused than stored, or takes much more
-   memory than what it is computed from; a call of one equation becomes it.
+/* What nested programs need not compute. Results that are known outside become operands of the equation, earlier
+   results or literals, so that dce drops them; carries that never change become constants of their loop; what is the
+   same in each turn of a loop is computed before it, unless it is so cheap that it is better fused than stored, or
+   takes much more memory than what it is computed from; a call of one equation becomes it.
 
    A body that several equations run stays shared: it gets other inputs only if all of them divide its inputs alike.
    Programs of custom rules stay as they are. */
@@ -171,7 +171,8 @@ static Eqn while_fixed(Nested *n, Eqns *to, const Eqn *e, While w) {
 /* ---- equations that are the same in each turn */
 
 enum { FEW_ELEMENTS = 1 << 16 }; /* are stored even if they are computed from less */
-/* Values that are the same in each turn, but literals, and the largest constant of the loop that each is computed from. */
+/* Values that are the same in each turn, but literals, and the largest constant of the loop that each is computed
+   from. */
 typedef struct {
     Intern numbers;
     struct {
@@ -251,7 +252,8 @@ typedef struct {
     Jaxpr *body;
     Vals outer;
 } Moved;
-/* Writes the invariant equations of a body, whose first inputs are these constants, to `to`. No body: there are none. */
+/* Writes the invariant equations of a body, whose first inputs are these constants, to `to`. No body: there are
+   none. */
 static Moved invariants(Nested *n, Eqns *to, Jaxpr *body, Vals consts, bool runs) {
     Ctx *cx = n->cx;
     Arena *arena = cx->arena;

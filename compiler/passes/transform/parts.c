@@ -1,9 +1,9 @@
 /* The sum of the contributions to a cotangent. Rules say what part of a value each belongs to, and all are put together
    when the last one is known: slices that lie beside each other are joined, so that those of a split become one
    concatenate; the others, if they are few or large, are padded with zeros, which costs no memory; small ones, and
-   those at computed places, are added in place one after the other, so that reading an array n times by k elements costs
-   n k operations, not n times the array. In a loop this holds for programs nested in it too: the sum that the loop
-   carries goes through them. */
+   those at computed places, are added in place one after the other, so that reading an array n times by k elements
+   costs n k operations, not n times the array. In a loop this holds for programs nested in it too: the sum that the
+   loop carries goes through them. */
 #include "tx.h"
 #include <stdlib.h>
 

@@ -34,8 +34,8 @@ Type fitted_type(Fit *, Type);
 /* The program; NULL if it cannot be rewritten so. */
 Jaxpr *fit_program(Fit *, const Jaxpr *);
 
-/* Do two programs do the same, the first for the vector of all elements of arrays with the axes `lead`, which the second
-   is for (alike.c)? */
+/* Do two programs do the same, the first for the vector of all elements of arrays with the axes `lead`, which the
+   second is for (alike.c)? */
 bool programs_alike(Ctx *, const Jaxpr *, const Jaxpr *, Dims lead);
 
 #endif

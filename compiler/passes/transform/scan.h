@@ -75,11 +75,12 @@ void b_copied(Builder *, ValMap *, const Eqn *);
 Val b_input_like(Builder *, ValMap *map, Val like);
 /* The program with other values, to which `map` maps its own; the n values become theirs. */
 const Jaxpr *program_copied(Ctx *, const Jaxpr *, ValMap *map, Val *, uint32_t n);
-/* The program with the bodies of short calls without rules of their own in place of those that give one of these n values,
-   which become values of the result; `map`: values of the program to those of the result. NULL after an error. */
+/* The program with the bodies of short calls without rules of their own in place of those that give one of these n
+   values, which become values of the result; `map`: values of the program to those of the result. NULL after an
+   error. */
 const Jaxpr *calls_opened(Ctx *, const Jaxpr *, ValMap *map, Val *, uint32_t n);
-/* What runs again has no effects (pure.c). The equation, in `e` or its programs, that has an effect and results, so that
-   it may run only once; NULL: there is none. */
+/* What runs again has no effects (pure.c). The equation, in `e` or its programs, that has an effect and results, so
+   that it may run only once; NULL: there is none. */
 const Eqn *effect_kept(Tx *, const Eqn *e);
 const Eqn *effect_kept_in(Tx *, const Jaxpr *);
 /* The program without its effects; b_copied without those of the equation's programs. */

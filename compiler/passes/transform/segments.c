@@ -4,8 +4,8 @@
    T^(1/L), and a segment consists of k segments of k^(L-2) in turn: only the rest has a rest itself, so that there are
    L²/2 loops and not 2^L.
 
-   Whole arrays are constants of the segments' loop, which takes K rows of them at a time from an offset that it carries;
-   stacked results are carried, and each segment writes its rows. */
+   Whole arrays are constants of the segments' loop, which takes K rows of them at a time from an offset that it
+   carries; stacked results are carried, and each segment writes its rows. */
 #include "flow.h"
 #include "scan.h"
 #include <math.h>

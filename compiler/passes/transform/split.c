@@ -46,8 +46,8 @@ void split_eqns(Tx *tx, Builder *b, Builder *u, Eqns eqns) {
     }
 }
 
-/* ---- arrays of one literal, also as a varying one, and iota: the unknown program computes them itself, so that they are
-   no residuals */
+/* ---- arrays of one literal, also as a varying one, and iota: the unknown program computes them itself, so that they
+   are no residuals */
 static bool is_free(const Ctx *cx, const Eqn *e) {
     bool is = e->prim == P_broadcast_in_dim || e->prim == P_iota || (e->prim == P_pvary && e->in.n == 1);
     each(const Val, v, e->in) is &= val_info(cx, *v)->lit != NULL;

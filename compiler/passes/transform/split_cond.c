@@ -1,5 +1,5 @@
-/* split of cond. The known branches give, besides their results, the residuals of all, in slots: a slot holds a residual
-   of its type of whichever branch runs. A branch without one gives zeros, which nobody reads. */
+/* split of cond. The known branches give, besides their results, the residuals of all, in slots: a slot holds a
+   residual of its type of whichever branch runs. A branch without one gives zeros, which nobody reads. */
 #include "flow.h"
 
 typedef struct {

@@ -1,5 +1,5 @@
-/* Simplifies what a transformation wrote; calls stay calls. Equal equations become one first, so that what fold compares
-   are the same values, and once more after it. */
+/* Simplifies what a transformation wrote; calls stay calls. Equal equations become one first, so that what fold
+   compares are the same values, and once more after it. */
 #include "identities.h"
 #include "tx.h"
 

@@ -97,14 +97,14 @@ Val vmap_broadcast(Tx *, Builder *, Val);
 /* Operand i as one that other operands of `rank` axes stretch: the axis of the examples is first, and has extent 1 in
    one that is not batched; a scalar that is not batched stays. */
 Val vmap_stretched(Vmap *, uint32_t i, uint32_t rank);
-/* A batched value as one without the axis of the examples, which stand side by side in `axis` of what has the type `one`
-   for one example; and back. */
+/* A batched value as one without the axis of the examples, which stand side by side in `axis` of what has the type
+   `one` for one example; and back. */
 Val vmap_folded(Vmap *, Val, const ArrayType *one, uint32_t axis);
 Val vmap_unfolded(Vmap *, Val, const ArrayType *one, uint32_t axis);
 /* Writes `e` with other operands, as a new equation whose results are all batched, to v->out. */
 bool vmap_apply(Vmap *, const Eqn *e, const Val *in);
-/* `e` with the parameters that list axes or extents (axes.c) as they are when the axis of the examples is the first, and
-   without those that repeat what types say. */
+/* `e` with the parameters that list axes or extents (axes.c) as they are when the axis of the examples is the first,
+   and without those that repeat what types say. */
 Eqn vmap_axes(const Vmap *, const Eqn *e);
 /* Must the equation, which writes into operand 0, leave it as it is for the examples that are not really here? Then the
    new value for those that are, and the old one for the others. */

@@ -122,16 +122,16 @@ typedef struct {
 } MadeTranspose;
 const MadeTranspose *made_transpose(Tx *, Builder *b, const Jaxpr *, Bits linear, Bits ct, Bits force, Bits sums);
 
-/* How a program is made for a batch of examples: `in` are batched, `force` are in any case; the mask is taken if there is
-   one here (tx->batch). The largest extent of all examples comes with inputs and results that are extents (vmap_longest);
-   without elements: there are none. */
+/* How a program is made for a batch of examples: `in` are batched, `force` are in any case; the mask is taken if there
+   is one here (tx->batch). The largest extent of all examples comes with inputs and results that are extents
+   (vmap_longest); without elements: there are none. */
 typedef struct {
     Bits in, force;
     Bits longest_in, longest_out;
     bool masked;
 } Batched;
-/* The program takes the mask, if it is `masked`, the largest extents of `longest_in`, and the inputs; it returns the largest
-   extents of `longest_out`, and the results. */
+/* The program takes the mask, if it is `masked`, the largest extents of `longest_in`, and the inputs; it returns the
+   largest extents of `longest_out`, and the results. */
 typedef struct {
     Inner program;
     Bits out, longest_in, longest_out;
@@ -147,8 +147,8 @@ Type mask_type(const Tx *);
 /* A batched value of which the examples outside `p` make no use, though they seem to: it has no derivative there, which
    may be infinite or NaN, not 0, and must not reach what the examples share. */
 Val vmap_shielded(Tx *, Builder *, Val p, Val x);
-/* The operands from `first` on that are not batched become so, and shielded: `in`, `batched`: those of v, to be written.
-   What is computed from these and others need not be shielded itself. */
+/* The operands from `first` on that are not batched become so, and shielded: `in`, `batched`: those of v, to be
+   written. What is computed from these and others need not be shielded itself. */
 void vmap_shield(Vmap *v, uint32_t first, Vals in, bool *batched);
 /* Does it solve linear systems? */
 bool vmap_solves(Prim);
@@ -176,10 +176,11 @@ Vals vmap_results(Tx *, const MadeVmap *, Vals read, Vals out);
 Vals vmap_run(Vmap *, const MadeVmap *, Vals read, Vals in);
 
 /* An equation with these operands, whose programs have these inputs and results (one of the programs, if there are
-   several), as a new one: its results. Their types are those of `out` with extents that are inputs or results replaced. */
+   several), as a new one: its results. Their types are those of `out` with extents that are inputs or results
+   replaced. */
 Vals tx_run(Tx *, Builder *, const Eqn *like, Vals operands, Vals in, Vals out);
-/* A call like `e`, of another program: parameters that list operands and results go. It is jit if `e` does more than run
-   its program. */
+/* A call like `e`, of another program: parameters that list operands and results go. It is jit if `e` does more than
+   run its program. */
 Vals tx_call(Tx *, Builder *, const Eqn *e, const Inner *, uint32_t n, const Val *in);
 
 /* Divides `j`: writes to `b` the equations all of whose operands are known. `in`: values for its inputs, 0: unknown.
@@ -209,9 +210,9 @@ void acc_add(Tx *, Val read, Val ct);
 void acc_begin(Tx *, Val read, Val sum);
 Val acc_close(Tx *, Builder *, Val read);
 bool acc_empty(const Tx *, Val read);
-/* Runs `j` backwards. `in`: values for its inputs, 0: it is linear in this one. `ct`: cotangents of its results, 0: zero
-   (and for results that are not linear). Equations without linear operands are copied first. Writes the cotangents of
-   the linear inputs to ct_in, 0: zero. */
+/* Runs `j` backwards. `in`: values for its inputs, 0: it is linear in this one. `ct`: cotangents of its results, 0:
+   zero (and for results that are not linear). Equations without linear operands are copied first. Writes the cotangents
+   of the linear inputs to ct_in, 0: zero. */
 bool transpose_into(Tx *, Builder *b, const Jaxpr *j, const Val *in, const Val *ct, Val *ct_in);
 
 /* Writes the equations of `j` to `b` for a batch of tx->batch.size examples. `in`: values for its inputs. Writes its

@@ -66,9 +66,9 @@ bool vmap_apply(Vmap *v, const Eqn *e, const Val *in) {
 }
 
 /* ---- the program */
-/* ---- shields: where not all examples are really here, the others compute something from a value that is not batched too,
-   whose derivative is a sum over all. Elementwise, the value itself is shielded, else the results. These selects are gone
-   after the lowering if nothing is differentiated. */
+/* ---- shields: where not all examples are really here, the others compute something from a value that is not batched
+   too, whose derivative is a sum over all. Elementwise, the value itself is shielded, else the results. These selects
+   are gone after the lowering if nothing is differentiated. */
 static bool reads_block(Prim p) { return p == P_dynamic_slice || p == P_gather || p == P_slice; }
 static bool has_shared(const Vmap *v, uint32_t i) {
     const ValInfo *x = val_info(v->tx->cx, v->e->in.at[i]);

@@ -158,8 +158,8 @@ static Vals turn_apart(Vmap *v, const MadeVmap *m, Bits carry, Val turns, Vals a
             vals_push(&out, vmap_where(b, p, *done++, vmap_broadcast(tx, b, new.at[i])));
     return vals_joined(arena, 2, (Vals[]){out, vals_part(new, n, new.n - n)});
 }
-/* Which inputs of the body are batched. Backwards, the iterations that an example does not have come first: a carry must
-   wait for its own. */
+/* Which inputs of the body are batched. Backwards, the iterations that an example does not have come first: a carry
+   must wait for its own. */
 static Bits inputs_apart(Vmap *v) {
     const Scan read = scan_of(v->read);
     uint32_t first = read.consts.n;
@@ -293,8 +293,8 @@ static bool while_together(const Turns *t) {
     memcpy(v->out_batched, t->carry.at, t->carry.n);
     return !b->failed;
 }
-/* The carry is `p`, which examples are not done yet, then the carry, then what carries that are not batched were when each
-   example was done, unless they stay. They run on in lockstep: every example that is not done has taken as many
+/* The carry is `p`, which examples are not done yet, then the carry, then what carries that are not batched were when
+   each example was done, unless they stay. They run on in lockstep: every example that is not done has taken as many
    iterations. */
 static bool while_apart(const Turns *t) {
     Vmap *v = t->v;
@@ -399,7 +399,8 @@ static Val extent_taken(const Inner *i, Vals in, uint32_t k) {
         if (j->in.at[n] == j->out.at[k]) return n < i->captured.n ? i->captured.at[n] : in.at[n - i->captured.n];
     return 0;
 }
-/* Does a branch compute something from floats that the examples share alone, whose derivative may be infinite or NaN? */
+/* Does a branch compute something from floats that the examples share alone, whose derivative may be infinite or
+   NaN? */
 static bool computes_shared(Vmap *v, const Jaxpr *j) {
     Ctx *cx = v->tx->cx;
     Intern apart = {.arena = cx->arena};

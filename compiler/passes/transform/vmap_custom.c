@@ -1,5 +1,5 @@
-/* Functions with rules of their own for a batch of examples: the rules are batched with them, so that derivatives of the
-   batch follow them. */
+/* Functions with rules of their own for a batch of examples: the rules are batched with them, so that derivatives of
+   the batch follow them. */
 #include "flow.h"
 #include "rules.h"
 
@@ -49,8 +49,8 @@ static bool write_custom(Custom *c, const Jaxpr *body, uint32_t n, const Param *
     memcpy(v->out_batched, c->out, v->e->out.n);
     return !v->b->failed;
 }
-/* The rule for a batch. Rules hold the calls that they are for, so that these find them again; in a rule they stay without
-   one, to be known by their form. */
+/* The rule for a batch. Rules hold the calls that they are for, so that these find them again; in a rule they stay
+   without one, to be known by their form. */
 static const MadeVmap *made_rule(Vmap *v, const Jaxpr *rule, Bits in, Bits force) {
     Tx *tx = v->tx;
     bool before = tx->batch.in_rule;

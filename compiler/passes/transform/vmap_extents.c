@@ -1,11 +1,11 @@
-/* vmap of arrays whose extents differ between the examples, such as the stacks of a loop that each of them runs as often
-   as it needs (while.c).
+/* vmap of arrays whose extents differ between the examples, such as the stacks of a loop that each of them runs as
+   often as it needs (while.c).
 
    An extent that is batched is written twice: that of each example, which operands are, and the largest of them, which
    the arrays have. So the elements of an example come first along such an axis, and padding follows, which may be
-   anything, also NaN. This is what the rules below keep: an equation that leaves each element where it is along the axis
-   needs nothing else; one that combines elements takes a neutral one in place of padding; one whose places count from the
-   end takes the end of each example. All other equations are refused. */
+   anything, also NaN. This is what the rules below keep: an equation that leaves each element where it is along the
+   axis needs nothing else; one that combines elements takes a neutral one in place of padding; one whose places count
+   from the end takes the end of each example. All other equations are refused. */
 #include "scan.h"
 
 /* ---- extents */

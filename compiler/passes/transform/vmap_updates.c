@@ -1,5 +1,5 @@
-/* Updates where not all examples are really here. Of the others the old value is kept: to select it from the whole array
-   after each turn of a loop would copy the array, so what is written into it keeps their elements instead. */
+/* Updates where not all examples are really here. Of the others the old value is kept: to select it from the whole
+   array after each turn of a loop would copy the array, so what is written into it keeps their elements instead. */
 #include "flow.h"
 
 /* ---- which value an equation writes into */
@@ -13,7 +13,8 @@ static bool writes(Tx *tx, const Eqn *e) {
     bool complex = dtype_info[val_array(tx->cx, e->in.at[0])->dtype].kind == DK_COMPLEX;
     return e->prim != P_scatter_mul || !complex;
 }
-/* Where result k of an equation or program comes from: an operand or input that it is, but for what is written into it. */
+/* Where result k of an equation or program comes from: an operand or input that it is, but for what is written into
+   it. */
 typedef struct Origin {
     uint32_t at;
     bool written;

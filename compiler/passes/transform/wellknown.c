@@ -105,8 +105,8 @@ static bool has_pvary(Ctx *cx, const Jaxpr *j) {
             if (e->prim == P_pvary) return true;
     return false;
 }
-/* Without pvary, which a body has where a function is called by devices: it changes no values. Programs without it stay the
-   same ones: what several equations call is told by its address. */
+/* Without pvary, which a body has where a function is called by devices: it changes no values. Programs without it stay
+   the same ones: what several equations call is told by its address. */
 static Jaxpr *unvaried_program(void *user, const Jaxpr *j) {
     Ctx *cx = user;
     if (!has_pvary(cx, j)) return (Jaxpr *)j;

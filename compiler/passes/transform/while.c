@@ -196,8 +196,8 @@ static Vals first_inputs(Arena *arena, Vals like, Vals in) {
     }
     return out;
 }
-/* --tape=bound:N: a scan of N iterations, each of which runs the body while the condition holds. Its constants are those
-   of the body, then of the condition; whether the condition holds is carried first. */
+/* --tape=bound:N: a scan of N iterations, each of which runs the body while the condition holds. Its constants are
+   those of the body, then of the condition; whether the condition holds is carried first. */
 static Inner bounded_turn(const Reverse *r, Builder *b, Vals consts, Vals carry) {
     Arena *arena = b->cx->arena;
     const While *w = &r->w;
