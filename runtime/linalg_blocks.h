@@ -685,11 +685,11 @@ static void N(q_blocks)(T *a, int64_t m, int64_t n, int64_t k, const T *taus, Ro
         const N(Reflectors) h = N(reflectors)(room, m - j0, n, jaxcc_rt_least(k - j0, REFLECTORS));
         N(to_columns)(h.v, corner, n, h.m, h.count);
         N(unit_lower)(&h);
-        if (h.count == n) memset(corner, 0, sizeof(T) * (size_t)(h.m * n));
-        for (int64_t i = 0; i < h.m; i++) {
-            if (h.count < n) memset(corner + i * n, 0, sizeof(T) * (size_t)h.count);
-            if (i < h.count) corner[i * (n + 1)] = 1;
-        }
+        if (h.count == n)
+            memset(corner, 0, sizeof(T) * (size_t)(h.m * n));
+        else
+            for (int64_t i = 0; i < h.m; i++) memset(corner + i * n, 0, sizeof(T) * (size_t)h.count);
+        for (int64_t i = 0; i < h.count; i++) corner[i * (n + 1)] = 1;
         for (int64_t i = 0; i < j0; i++)
             for (int64_t c = 0; c < h.count; c++) a[i * n + j0 + c] = 0;
         N(join_reflectors)(&h, taus + j0);

@@ -479,9 +479,7 @@ static bool eval_stdlib(const Point *p, Scalar *out) {
     int n = snprintf(name, sizeof name, "%s_%s", prim_name[p->e->prim], dtype_info[wide].name);
     assert(n + sizeof "_full" <= STDLIB_NAME);
     const StdlibFast *fast = stdlib_fast(name);
-    double x = f64_of(X);
-    if (fast && !(fast->above ? x > fast->bound : fabs(x) < fast->bound))
-        snprintf(name + n, sizeof name - (size_t)n, "_full");
+    if (fast && !stdlib_suits(fast, f64_of(X))) snprintf(name + n, sizeof name - (size_t)n, "_full");
     Evaluator *program = stdlib_evaluator(p->cx, name);
     Scalar in[MOST_OPERANDS];
     if (!program || program->j->in.n != p->e->in.n || p->e->in.n > MOST_OPERANDS) return false;

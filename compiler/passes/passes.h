@@ -48,5 +48,7 @@ typedef struct {
 } StdlibFast;
 /* NULL for other programs. */
 const StdlibFast *stdlib_fast(const char *name);
+/* Is NAME accurate for x? */
+bool stdlib_suits(const StdlibFast *, double x);
 
 #endif

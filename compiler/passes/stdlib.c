@@ -5,6 +5,7 @@
 #include "../parse/parse.h"
 #include "../typecheck/check.h"
 #include <assert.h>
+#include <math.h>
 
 struct Stdlib {
     Jaxpr **at;       /* by row of stdlib_files; NULL until used */
@@ -96,3 +97,4 @@ const StdlibFast *stdlib_fast(const char *name) {
         if (strcmp(fast[i].name, name) == 0) return &fast[i];
     return NULL;
 }
+bool stdlib_suits(const StdlibFast *fast, double x) { return fast->above ? x > fast->bound : fabs(x) < fast->bound; }

@@ -223,8 +223,8 @@ void make_state(Gen *g, Prim p, unsigned kinds) {
     emit(g, p, in, n, s, n);
 }
 
-/* ---- Catalyst's loops, without implicit values: consts, lower, upper, step, first, carried; consts, consts, carried
-   */
+/* ---- Catalyst's loops, without implicit values: consts, lower, upper, step, first, carried; consts, consts,
+   carried */
 void make_catalyst(Gen *g, Prim p, unsigned kinds) {
     if (g->runs) return; /* they may not end */
     Set s = {0};

@@ -67,8 +67,8 @@ bool stage_asynchronous(const Product *, uint32_t side);
 /* ---- terms that come as boxes (dot_ring.c) */
 int64_t ring_bytes(const Product *); /* of its barriers */
 /* Begins to bring the first terms. Then for each turn: waits until its terms are there; after the products of a turn
-   were begun and those of the one before have ended, begins to bring the terms that come next in place of the latter.
-   */
+   were begun and those of the one before have ended, begins to bring the terms that come next in place of the
+   latter. */
 void ring_open(const Product *, V turns);
 void ring_wait(const Product *, V turn);
 void ring_turn(const Product *, V turn, V turns);
@@ -78,8 +78,8 @@ void ring_close(const Product *);
 /* ---- what multiplies, by form (dot_multiply.c) */
 uint32_t product_sums(const Product *);       /* of a thread */
 V product_row(const Product *, uint32_t sum); /* of the tile, in which the thread's sum of that number is */
-/* Adds the terms at `slot`, which may be replaced when the next ones have been added; product_end: the sums are there.
-   */
+/* Adds the terms at `slot`, which may be replaced when the next ones have been added; product_end: the sums are
+   there. */
 void product_multiply(const Product *, V slot, V *sums);
 void product_end(const Product *, V *sums);
 /* The same in steps, so that the first of the next turn is read while the last is multiplied. How many registers are

@@ -250,8 +250,8 @@ static void read_turn(const Product *p, V turn, Held *h) {
             (in_pieces(p, side) ? copy_pieces : write_evaluated)(p, side, turn);
 }
 /* Are there terms for certain? Then threads that read into registers do the last turn again in place of one after it:
-   behind a condition, ptxas would read only after most of the products, with nothing left to do until the terms come.
-   */
+   behind a condition, ptxas would read only after most of the products, with nothing left to do until the terms
+   come. */
 static bool reads_always(const Product *p) {
     return !by_warps(p) && dim_at_most(p->k->x.plan->cx->types, 1, p->dot->k, true) == 1;
 }

@@ -8,8 +8,8 @@
 /* All elements of a thread are evaluated in the scope of the stages, where they are remembered: a later stage has
    them in registers. A thread without a last run has that of the row instead, which no sum counts and which it does
    not store. What is beyond the registers is evaluated in each stage anew, from shared memory if the step says so:
-   each thread copies what it reads itself, all at once before the first stage, so that no registers wait for memory.
-   */
+   each thread copies what it reads itself, all at once before the first stage, so that no registers wait for
+   memory. */
 
 static bool last_may_lack(const Kernel *k) {
     const HeldRow *h = &k->x.step->held;

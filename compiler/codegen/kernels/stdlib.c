@@ -393,8 +393,8 @@ static void run_eqn(const Run *r, const Eqn *q) {
 static void run_eqns(const Run *r, Eqns eqns) {
     each(Eqn, q, eqns) run_eqn(r, q);
 }
-/* Lanes beyond the end must not keep a loop running. Programs of stdlib always end, and may be functions of their own.
-   */
+/* Lanes beyond the end must not keep a loop running. Programs of stdlib always end, and may be functions of their
+   own. */
 static V lanes_that_exist(Kernel *k, uint32_t w) {
     if (k->in_stdlib || !k->tail.ptr) return (V){NULL};
     return w < em_width(k->tail) ? em_1(k->e, "llvm.intr.vector.reduce.or", k->e->i1, 1, &k->tail, 0, NULL) : k->tail;

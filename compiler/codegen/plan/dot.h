@@ -66,8 +66,8 @@ typedef struct Dot {
 static inline bool dot_reads_past(const Dot *d) {
     return !d->device && !d->inner && !d->pack && d->b.buf && d->b.buf->kind == BUF_WORK;
 }
-/* The same for a device (dot_device.c): operands are evaluated wherever they are read; `a`, `b` and tiles are not used.
-   */
+/* The same for a device (dot_device.c): operands are evaluated wherever they are read; `a`, `b` and tiles are not
+   used. */
 enum { DOT_ROWS, DOT_COLUMNS, DOT_BATCHES, DOT_ROLES };
 /* Elements between the rows of terms in shared memory, if threads multiply; between those of sums. */
 enum { TILE_PAD = 4, SLAB_PAD = 8 };

@@ -134,8 +134,8 @@ static void saw(void *user, Val v, const Ix *index, Ix address) {
     bool other;
     if (v && index) s->contiguous |= ix_coef(s->p->ix, address, s->last, &other) == 1 && !other;
 }
-/* A buffer begins at a multiple of 16 bytes, unless it is, or becomes, a row of a larger one and rows are no multiples.
-   */
+/* A buffer begins at a multiple of 16 bytes, unless it is, or becomes, a row of a larger one and rows are no
+   multiples. */
 static bool begins_aligned(Plan *p, Val v) {
     const Info *info = plan_info(p, v);
     Types *ts = p->cx->types;
