@@ -286,15 +286,25 @@ Product product_of(Kernel *k, V unit) {
     for (uint32_t side = 0; side < 2; side++) dot_device_index(k->x.plan, k->x.step, side, p.index[side]);
     return p;
 }
-void device_dot(Kernel *k, V unit, V end) {
-    if (k->x.step->dot->device->attention) {
-        device_attention(k, unit, end);
-        return;
-    }
+static void write_product(Kernel *k, V unit) {
     Product p = product_of(k, unit);
     p.shared = threads_share(k, shared_bytes(&p));
     if (p.dot->boxed) p.barriers = threads_share(k, ring_bytes(&p));
     write_tile(&p);
+}
+/* Has a wide tile rows or columns of several loops? Their places take registers: a convolution spilled 56 bytes. */
+static bool has_places(const DeviceDot *d) {
+    return d->tile.columns == TILE_WIDE && (d->loops[DOT_ROWS].n > 1 || d->loops[DOT_COLUMNS].n > 1);
+}
+void device_dot(Kernel *k, V unit, V end) {
+    const DeviceDot *d = k->x.step->dot->device;
+    V thread = k->block.thread;
+    if (d->attention || has_places(d)) k->block.thread = thread_number_again(k);
+    if (d->attention)
+        device_attention(k, unit, end);
+    else
+        write_product(k, unit);
+    k->block.thread = thread;
 }
 
 /* ---- parts */

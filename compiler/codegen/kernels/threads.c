@@ -25,6 +25,14 @@ static V special(Kernel *k, V *known, const char *name) {
     return *known;
 }
 V thread_number(Kernel *k) { return special(k, &k->block.thread, "llvm.nvvm.read.ptx.sreg.tid.x"); }
+V thread_number_again(Kernel *k) {
+    Emit *e = k->e;
+    Attr attrs[3] = {{"asm_string", mlirStringAttrGet(e->mlir, mlirStringRefCreateFromCString("mov.u32 $0, %tid.x;"))},
+                     {"constraints", mlirStringAttrGet(e->mlir, mlirStringRefCreateFromCString("=r"))},
+                     {"has_side_effects", mlirUnitAttrGet(e->mlir)}}; /* so that it stays where it is */
+    V x = em_1(e, "llvm.inline_asm", e->i32, 0, NULL, 3, attrs);
+    return em_cast(e, "llvm.zext", e->i64, x);
+}
 V block_number(Kernel *k) { return special(k, &k->block.number, "llvm.nvvm.read.ptx.sreg.ctaid.x"); }
 V cluster_number(Kernel *k) { return special(k, &k->block.number, "llvm.nvvm.read.ptx.sreg.clusterid.x"); }
 V block_rank(Kernel *k) { return special(k, &k->block.rank, "llvm.nvvm.read.ptx.sreg.cluster.ctarank"); }

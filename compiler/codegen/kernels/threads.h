@@ -9,6 +9,9 @@ V threads_intrinsic(Emit *, const char *name, MlirType, uint32_t n, const V *ope
 enum { GLOBAL_SPACE = 1, SHARED_SPACE = 3, CLUSTER_SPACE = 7 }; /* of addresses */
 /* i64: the number of this thread in its block, of this block in the grid, of all blocks. */
 V thread_number(Kernel *);
+/* The first again, read here: what follows from it is computed here too, not before the loop over units, where it would
+   take registers from one unit to the next. */
+V thread_number_again(Kernel *);
 /* Of its warp; of this thread in its warp. */
 V thread_warp(Kernel *);
 V thread_lane(Kernel *);
