@@ -292,14 +292,17 @@ static void write_product(Kernel *k, V unit) {
     if (p.dot->boxed) p.barriers = threads_share(k, ring_bytes(&p));
     write_tile(&p);
 }
-/* Has a wide tile rows or columns of several loops? Their places take registers: a convolution spilled 56 bytes. */
-static bool has_places(const DeviceDot *d) {
-    return d->tile.columns == TILE_WIDE && (d->loops[DOT_ROWS].n > 1 || d->loops[DOT_COLUMNS].n > 1);
+/* Does a tile need all registers that a thread may have? Without this products of f32 with symbolic sizes spilled 16 to
+   44 bytes, a convolution in wide tiles 56, and 19 kernels for attention, not 11. Wide tiles whose rows and columns are
+   single loops spill with it: 8 to 16 bytes. */
+static bool is_tight(const DeviceDot *d) {
+    bool places = d->loops[DOT_ROWS].n > 1 || d->loops[DOT_COLUMNS].n > 1;
+    return d->attention || d->form == DOT_FMA || (d->tile.columns == TILE_WIDE && places);
 }
 void device_dot(Kernel *k, V unit, V end) {
     const DeviceDot *d = k->x.step->dot->device;
     V thread = k->block.thread;
-    if (d->attention || has_places(d)) k->block.thread = thread_number_again(k);
+    if (is_tight(d)) k->block.thread = thread_number_again(k);
     if (d->attention)
         device_attention(k, unit, end);
     else
