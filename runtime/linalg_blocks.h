@@ -179,8 +179,6 @@ static void N(transpose)(T *to, int64_t ldto, const T *from, int64_t ld, int64_t
 #if KIND == 0
     enum { SIDE = 4 };
     typedef R Four __attribute__((vector_size(SIDE * sizeof(R)), aligned(sizeof(R)), may_alias));
-    typedef int32_t Places __attribute__((vector_size(SIDE * sizeof(R))));
-    const Places low = {0, 4, 1, 5}, high = {2, 6, 3, 7}, first = {0, 1, 4, 5}, last = {2, 3, 6, 7};
     for (; i + SIDE <= m; i += SIDE) {
         int64_t c = 0;
         for (; c + SIDE <= n; c += SIDE) {
@@ -188,11 +186,12 @@ static void N(transpose)(T *to, int64_t ldto, const T *from, int64_t ld, int64_t
             T *y = to + c * ldto + i;
             Four a = *(const Four *)x, b = *(const Four *)(x + ld), d = *(const Four *)(x + 2 * ld);
             Four e = *(const Four *)(x + 3 * ld);
-            Four p = __builtin_shuffle(a, b, low), q = __builtin_shuffle(a, b, high);
-            Four r = __builtin_shuffle(d, e, low), s = __builtin_shuffle(d, e, high);
-            *(Four *)y = __builtin_shuffle(p, r, first), *(Four *)(y + ldto) = __builtin_shuffle(p, r, last);
-            *(Four *)(y + 2 * ldto) = __builtin_shuffle(q, s, first);
-            *(Four *)(y + 3 * ldto) = __builtin_shuffle(q, s, last);
+            Four p = __builtin_shufflevector(a, b, 0, 4, 1, 5), q = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+            Four r = __builtin_shufflevector(d, e, 0, 4, 1, 5), s = __builtin_shufflevector(d, e, 2, 6, 3, 7);
+            *(Four *)y = __builtin_shufflevector(p, r, 0, 1, 4, 5),
+                   *(Four *)(y + ldto) = __builtin_shufflevector(p, r, 2, 3, 6, 7);
+            *(Four *)(y + 2 * ldto) = __builtin_shufflevector(q, s, 0, 1, 4, 5);
+            *(Four *)(y + 3 * ldto) = __builtin_shufflevector(q, s, 2, 3, 6, 7);
         }
         for (; c < n; c++)
             for (int64_t k = i; k < i + SIDE; k++) to[c * ldto + k] = from[k * ld + c];
@@ -519,7 +518,8 @@ static N(Reflectors) N(reflectors)(Room room, int64_t m, int64_t n, int64_t coun
     T *t = room.at, *v = t + REFLECTORS * REFLECTORS, *w = v + REFLECTORS * m;
     return (N(Reflectors)){v, t, w, {w + REFLECTORS * n, room.failed}, m, count};
 }
-/* Of columns y, `apart` numbers apart, with a column x, which is read once for four of them, or two: */
+/* Of columns y, `apart` numbers apart, with a column x, which is read once for four of them, or two; the last may be
+   alone, and is added up in another order: */
 #if KIND < 2
 /* Σ x y of n numbers. */
 static inline __attribute__((always_inline)) void N(some_dots)(const T *x, const T *y, int64_t apart, int64_t n,

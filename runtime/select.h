@@ -3,7 +3,8 @@
    the name of a function for them.
 
    An element that comes before the current k-th is a candidate. For small k the best are kept sorted, each candidate
-   being inserted in its place; for larger k candidates are collected until the room is full, then cut to k. */
+   being inserted in its place; for larger k candidates are collected until the room is full, then cut to k. A few of a
+   short row are found one after the other (minima). */
 typedef struct {
     R *record, worst; /* room for twice `room` records; the current k-th, or the largest record until there are k */
     int64_t k, room, found;
@@ -98,9 +99,9 @@ static void N(select)(const char *x, int64_t n, Kind kind, bool largest, int64_t
     }
     for (int64_t i = 0; i < k; i++) at[i] = (uint32_t)sorted[i];
 }
-/* The positions of the first k of a short row, each the least of those left; `scratch`: room for SHORT keys. Keys that
-   were found become the largest there is: what is left are those that are so anyway, in their order, once that is the
-   least. */
+/* The positions of the first k of a short row, each the least of those left; `scratch`: room for SHORT keys. A key that
+   was found becomes the largest of all keys; once that is the least, all that are left are equal and follow by
+   position. */
 static void N(minima)(const char *x, int64_t n, Kind kind, bool largest, int64_t k, void *scratch, uint32_t *at) {
     typedef SIGNED Keys __attribute__((vector_size(VECTOR)));
     enum { LANES = VECTOR / sizeof(KEY) };

@@ -168,12 +168,12 @@ enum {
     WIDE_BLOCK = 512,      /* columns of a unit that reads a large B in place */
     UNIT_TILES = 8,        /* tiles of rows in a unit that reads a small B in place */
     UNIT_SHARE = 4,        /* a unit is at most a quarter of the columns or of the tiles of rows */
-    LINE_TERMS = 8,        /* rows read side by side: in sums of columns … */
-    LINE_BYTES = 1 << 23,  /* … of as large an array; of B, for one or two tiles of rows, … */
-    LINE_COLUMNS = 1024,   /* … with so many columns, … */
-    LINE_SHARE = 8,        /* … or an eighth if that is more: 4 × 2048 by 2048 × 2048 in 0.9 ms, not 2.7; … */
-    LINE_ROW = 3 << 20,    /* … for one row only with a larger B: 0.5 ms, not 0.8; 1000 × 1000 in 122 us, not 167; in
-                               the cache long sums are better */
+    LINE_TERMS = 8,        /* rows read side by side, of an array of which columns are summed or of B … */
+    LINE_BYTES = 1 << 23,  /* … if the array is as large; … */
+    LINE_COLUMNS = 1024,   /* … so many columns at a time, … */
+    LINE_SHARE = 8,        /* … of B an eighth if that is more: 4 × 2048 by 2048 × 2048 in 0.9 ms, not 2.7 */
+    LINE_ROW = 3 << 20,    /* bytes of B from which this is done for one row: 0.5 ms, not 0.8; 1000 × 1000 in 122 us,
+                              not 167; in the cache long sums are better */
     TERM_BLOCK = 64,       /* terms of a block with few rows, of one array or of many … */
     LONG_BLOCK = 256,      /* … and with more */
     MANY_ROWS = 2048,      /* more rows are not done in blocks of terms */

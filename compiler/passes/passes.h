@@ -48,7 +48,7 @@ typedef struct {
 } StdlibFast;
 /* NULL for other programs. */
 const StdlibFast *stdlib_fast(const char *name);
-/* Is NAME accurate for x? */
+/* Is NAME accurate for x? kernels/stdlib.c asks the same of vectors. */
 bool stdlib_suits(const StdlibFast *, double x);
 
 #endif

@@ -51,15 +51,17 @@ static V stdlib_all(Kernel *k, const char *name, const V *x, uint32_t n, uint32_
     Str symbol = str_format(k->e->arena, "stdlib.%s.%u%s", name, w, k->e->level);
     return stdlib_function(k, body_all, symbol, name, x, n, w);
 }
-/* The result y of the fast program or, if a lane is beyond its bound, that of the full program for the whole vector. */
+/* The result y of the fast program or, for lanes beyond its bound (see stdlib_suits), that of the full program: what a
+   lane has does not depend on the others. */
 static V choose(Kernel *k, const char *name, V y, const V *x, uint32_t n, uint32_t w) {
     Emit *e = k->e;
     const StdlibFast *fast = stdlib_fast(name);
-    V bound = em_float(e, mlirValueGetType(x[0]), fast->bound), beyond;
+    V bound = em_float(e, mlirValueGetType(x[0]), fast->bound), beyond, any;
     beyond = fast->above ? em_cmpf(e, "ule", x[0], bound) : em_cmpf(e, "uge", em_un(e, "llvm.intr.fabs", x[0]), bound);
-    if (w > 1) beyond = em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &beyond, 0, NULL);
-    If i = em_if(e, beyond);
+    any = w > 1 ? em_1(e, "llvm.intr.vector.reduce.or", e->i1, 1, &beyond, 0, NULL) : beyond;
+    If i = em_if(e, any);
     V all = stdlib_all(k, str_format(e->arena, "%s_full", name).at, x, n, w);
+    if (w > 1) all = em_select(e, beyond, all, y);
     em_else(e, &i, 1, &all);
     V r;
     em_if_end(e, &i, &y, &r);

@@ -157,10 +157,12 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
                   : times(u, t->column, u->column_stride);
     if (u->partial.ptr && !packed) at = plus(u, at, u->kb);
     V b = element(u, packed ? u->pack : u->b, c.b, at), none = {NULL};
-    bool whole = packed || dot_reads_past(dot);
-    assert(t->w <= dot->w);
+    bool past = !packed && dot_reads_past(dot), whole = packed || past;
+    assert(t->w <= dot->w); /* as much may be read past B */
     GemmTile tile = {.a = rows, .b = &b, .rows = t->n, .w = t->w, .sets = dot->sets, .mask = whole ? none : t->mask};
     gemm_outer(u->e, &c, &tile, acc);
+    for (uint32_t i = 0; i < t->n && t->mask.ptr && past; i++)
+        acc[i] = em_select(u->e, t->mask, acc[i], gemm_zero(u->e, dot->acc, t->w));
 }
 static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     Contraction c = contraction(u, 0, 0);

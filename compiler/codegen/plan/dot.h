@@ -62,9 +62,11 @@ typedef struct Dot {
     struct DeviceDot *device;
 } Dot;
 /* B lies in the workspace and is read in place, in whole vectors also where its columns end within one: past the last
-   column there is more of the workspace. Masked loads take ten times as long as others on AMD's first Zen. */
+   column there is more of the workspace, and sums of what lies there are made 0. Masked loads take ten times as long as
+   others on AMD's first Zen. */
 static inline bool dot_reads_past(const Dot *d) {
-    return !d->device && !d->inner && !d->pack && d->b.buf && d->b.buf->kind == BUF_WORK;
+    bool whole = dim_is_const(d->columns) && d->columns % d->w == 0;
+    return !whole && !d->device && !d->inner && !d->pack && d->b.buf && d->b.buf->kind == BUF_WORK;
 }
 /* The same for a device (dot_device.c): operands are evaluated wherever they are read; `a`, `b` and tiles are not
    used. */
