@@ -24,21 +24,23 @@ enum {
 
 /* ---- schedule: loops of a step */
 enum {
-    SPILL_COST = 12,      /* values of at least this are kept for a later stage, not computed again */
-    ROW_BYTES = 16384,    /* of a kernel's scratch rows, which are to stay in the first cache */
-    UNROLLED_TURNS = 4,   /* a loop that selects the operand of a concatenation is unrolled up to this */
-    TILE_COST = 16,       /* elements that cost more are not read in square tiles */
-    TILE_TURNS = 16,      /* the shortest loop that is done in tiles */
-    LANE_TURNS = 8,       /* a shorter loop suits lanes less */
-    SHORT_TERMS = 4,      /* vectors: sums of fewer that do not fill them */
-    ARG_VECTORS = 8,      /* of terms: argmax of rows of 10 in 4.2 ns, not 11, of 33 in 16, not 27, … */
-    EXTREME_VECTORS = 2,  /* … and max of rows of 10 in 2.0 ns, not 4.0; sums are as fast */
-    TERMS_EACH = 8,       /* reads of terms for one of their sum, at least: two sums of each row in 18 us, not 640 */
-    ROW_TERMS = 2,        /* terms whose sum costs as much as an operation on it without lanes */
-    JAM_TURNS = 8,        /* the shortest loop of which several iterations are done at once */
-    MOST_TURNS = 64,      /* iterations of reduced loops that are written out, … */
-    WRITTEN_COST = 128,   /* … and what they cost: a softmax of 6 compiles in 58 ms instead of 253 */
-    MOST_ROWS = 48,       /* iterations of a single loop: longer sums are two chains, which read far apart */
+    SPILL_COST = 12,     /* values of at least this are kept for a later stage, not computed again */
+    ROW_BYTES = 16384,   /* of a kernel's scratch rows, which are to stay in the first cache */
+    UNROLLED_TURNS = 4,  /* a loop that selects the operand of a concatenation is unrolled up to this */
+    TILE_COST = 16,      /* elements that cost more are not read in square tiles */
+    TILE_TURNS = 16,     /* the shortest loop that is done in tiles */
+    LANE_TURNS = 8,      /* a shorter loop suits lanes less */
+    MASK_COST = 36,      /* of a vector with a mask where masks are words: some 50 cycles on AMD's first Zen, … */
+    APART_COST = 5,      /* … of reading or writing one by elements: tanh of rows of 13 in 1.7 ns an element, not 3.9 */
+    SHORT_TERMS = 4,     /* vectors: sums of fewer that do not fill them */
+    ARG_VECTORS = 8,     /* of terms: argmax of rows of 10 in 4.2 ns, not 11, of 33 in 16, not 27, … */
+    EXTREME_VECTORS = 2, /* … and max of rows of 10 in 2.0 ns, not 4.0; sums are as fast */
+    TERMS_EACH = 8,      /* reads of terms for one of their sum, at least: two sums of each row in 18 us, not 640 */
+    ROW_TERMS = 2,       /* terms whose sum costs as much as an operation on it without lanes */
+    JAM_TURNS = 8,       /* the shortest loop of which several iterations are done at once */
+    MOST_TURNS = 64,     /* iterations of reduced loops that are written out, … */
+    WRITTEN_COST = 128,  /* … and what they cost: a softmax of 6 compiles in 58 ms instead of 253 */
+    MOST_ROWS = 48,      /* iterations of a single loop: longer sums are two chains, which read far apart */
     PARTS_FROM = 1 << 18, /* elements from which a full reduction is done in parts */
     PART_LANES = 65536    /* elements of a part */
 };
@@ -112,6 +114,7 @@ enum {
     LINE_LEAST = 16,     /* … there are as many columns, … */
     LINE_MEMORY = 8,     /* … and their accumulators take an eighth of what is read: 2048 × 2048 in 0.5 ms, not 1.9 */
     LINE_CHUNK = 4096,   /* columns whose accumulators stay in the first caches */
+    COSTLY_TURNS = 16,   /* as many vectors are done several at a time: 15384 tanh in 23.0 us, not 26.3 */
     SHORT_EXTENT = 128,  /* fewer are done by single vectors where masks are slow: a pad to 30 in 39 us, not 84 */
     STRIP_BYTES = 256, /* that a tile writes to a row at a time: a transpose of 2048 rows of 2048 in 4.3 ms, not 7.5 */
     LOOP_VALUES = 8,   /* values of a member's loop that four vectors hold in registers */

@@ -65,8 +65,8 @@ typedef struct Dot {
    column there is more of the workspace, and sums of what lies there are made 0. Masked loads take ten times as long as
    others on AMD's first Zen. */
 static inline bool dot_reads_past(const Dot *d) {
-    bool whole = dim_is_const(d->columns) && d->columns % d->w == 0;
-    return !whole && !d->device && !d->inner && !d->pack && d->b.buf && d->b.buf->kind == BUF_WORK;
+    if (d->device || d->inner || d->pack || !d->b.buf || d->b.buf->kind != BUF_WORK) return false;
+    return !dim_is_const(d->columns) || d->columns % d->w != 0;
 }
 /* The same for a device (dot_device.c): operands are evaluated wherever they are read; `a`, `b` and tiles are not
    used. */

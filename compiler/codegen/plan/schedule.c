@@ -174,11 +174,47 @@ static bool is_of_terms(const Look *l, Ix address) {
     for (uint32_t i = 0; i < l->step->nred; i++) uses |= ix_uses(l->p->ix, address, l->step->red[i]);
     return uses;
 }
+/* Accesses that are contiguous along this loop, and would be apart along others that they depend on. */
+static uint32_t contiguous_accesses(const Look *l, Atom loop) {
+    const Step *s = l->step;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < l->addresses.n; i++) {
+        bool other, moves = false;
+        for (uint32_t k = 0; k < s->nkept; k++)
+            moves |= s->kept[k] != loop && ix_uses(l->p->ix, l->addresses.at[i], s->kept[k]);
+        n += moves && ix_coef(l->p->ix, l->addresses.at[i], loop, &other) == 1 && !other;
+    }
+    return n;
+}
+/* Is a loop without sums so short that what idle lanes of its last vector compute, and the mask of that, cost more than
+   accesses that lie apart? Another one has to have lanes, then. */
+static bool short_row(const Look *l, Atom loop) {
+    const Step *s = l->step;
+    const Target *t = l->p->target;
+    Dim n = loop_extent(l->p->ix, loop), lanes = t->vector_bytes / (s->widest ? s->widest : 4);
+    if (t->device || t->masks || s->nred || s->cost <= TILE_COST) return false;
+    if (!dim_is_const(n) || n <= lanes / 2 || n > SHORT_TERMS * lanes || n % lanes == 0) return false;
+    Dim rest = n % lanes, mask = rest > lanes / 2 ? MASK_COST : rest > lanes / 4 ? MASK_COST / 2 : 0;
+    bool others = false;
+    for (uint32_t i = 0; i < s->nkept; i++)
+        others |= s->kept[i] != loop && !dot_at_most(loop_extent(l->p->ix, s->kept[i]), SHORT_TERMS * lanes);
+    return others && (lanes - rest) * s->cost + lanes * mask > contiguous_accesses(l, loop) * n * APART_COST;
+}
+/* A short row is the innermost loop: all elements of a few rows are written while they are in the first cache. */
+static void rows_last(const Look *l) {
+    Step *s = l->step;
+    uint32_t i = 0;
+    while (i < s->nkept && (s->kept[i] == s->lane || !short_row(l, s->kept[i]))) i++;
+    if (i >= s->nkept) return;
+    Atom row = s->kept[i];
+    memmove(s->kept + i, s->kept + i + 1, (s->nkept - i - 1) * sizeof *s->kept);
+    s->kept[s->nkept - 1] = row;
+}
 /* How well vectors along this loop suit the reads and writes. Those of terms occur more often than those of sums. */
 static int64_t suits(const void *user, Atom loop) {
     const Look *l = user;
     int64_t score = 0;
-    if (short_terms(l, loop)) return INT64_MIN;
+    if (short_terms(l, loop) || short_row(l, loop)) return INT64_MIN;
     for (uint32_t i = 0; i < l->addresses.n; i++) {
         bool other;
         Dim c = ix_coef(l->p->ix, l->addresses.at[i], loop, &other);
@@ -327,6 +363,7 @@ static void find_loops(Look *l) {
     /* the lane loop is the innermost of its kind */
     for (uint32_t i = 0; i + 1 < s->nkept; i++)
         if (s->kept[i] == s->lane) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->lane;
+    rows_last(l);
     for (uint32_t i = 0; i + 1 < s->nred; i++)
         if (s->red[i] == s->lane) s->red[i] = s->red[i + 1], s->red[i + 1] = s->lane;
     s->apart = lanes_apart(l);

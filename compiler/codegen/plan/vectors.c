@@ -167,7 +167,7 @@ static Widths widths_short(Dim n, uint32_t one, bool sums, bool costly) {
     uint32_t w = n < one ? one / 2 : one;
     if (n % w == 0) return (Widths){w, 0};
     if (one > 2 && n % (one / 2) == 0) return costly && n > one ? (Widths){one, one / 2} : (Widths){one / 2, 0};
-    bool masked = sums || n % w == w - 1;
+    bool masked = sums || n % w == w - 1 || costly;
     return (Widths){w, masked ? pow2_floor((uint64_t)(n % w) * 2 - 1) : 1};
 }
 /* Sums have masks for what they read alone, and several vectors at a time do more for them. */
@@ -183,7 +183,8 @@ static Widths widths_known(Dim n, uint32_t w, bool square, bool masks, bool cost
     if (n % w == 0) return (Widths){w, 0};
     if (n > w) {
         if (costly && masks && !square && pow2_floor((uint64_t)(n % w)) == n % w) return (Widths){w, (uint32_t)(n % w)};
-        for (uint32_t v = w; v * 4 >= w && !square; v /= 2)
+        uint32_t least = costly && masks && n >= COSTLY_TURNS * w ? w / 2 : w / 4;
+        for (uint32_t v = w; v >= least && v && !square; v /= 2)
             if (n % v == 0) return (Widths){v, 0};
         uint32_t rest = pow2_floor((uint64_t)(n % w) * 2 - 1);
         return (Widths){w, masks ? rest : 1};
