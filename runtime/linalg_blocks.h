@@ -188,8 +188,8 @@ static void N(transpose)(T *to, int64_t ldto, const T *from, int64_t ld, int64_t
             Four e = *(const Four *)(x + 3 * ld);
             Four p = __builtin_shufflevector(a, b, 0, 4, 1, 5), q = __builtin_shufflevector(a, b, 2, 6, 3, 7);
             Four r = __builtin_shufflevector(d, e, 0, 4, 1, 5), s = __builtin_shufflevector(d, e, 2, 6, 3, 7);
-            *(Four *)y = __builtin_shufflevector(p, r, 0, 1, 4, 5),
-                   *(Four *)(y + ldto) = __builtin_shufflevector(p, r, 2, 3, 6, 7);
+            *(Four *)y = __builtin_shufflevector(p, r, 0, 1, 4, 5);
+            *(Four *)(y + ldto) = __builtin_shufflevector(p, r, 2, 3, 6, 7);
             *(Four *)(y + 2 * ldto) = __builtin_shufflevector(q, s, 0, 1, 4, 5);
             *(Four *)(y + 3 * ldto) = __builtin_shufflevector(q, s, 2, 3, 6, 7);
         }

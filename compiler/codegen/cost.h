@@ -30,8 +30,10 @@ enum {
     TILE_COST = 16,      /* elements that cost more are not read in square tiles */
     TILE_TURNS = 16,     /* the shortest loop that is done in tiles */
     LANE_TURNS = 8,      /* a shorter loop suits lanes less */
+    ROW_COST = 20,       /* a cheaper body has lanes along its rows: 18 operations on rows of 29 in 2.5 ms, not 5.0 */
+    ROW_ACCESSES = 2,    /* contiguous accesses that may be apart instead: with 6 rows of 5 took 8.3 ms, not 5.2 */
     MASK_COST = 36,      /* of a vector with a mask where masks are words: some 50 cycles on AMD's first Zen, … */
-    APART_COST = 5,      /* … of reading or writing one by elements: tanh of rows of 13 in 1.7 ns an element, not 3.9 */
+    APART_COST = 6,      /* … of reading or writing one by elements: tanh of rows of 13 in 1.7 ns an element, not 3.9 */
     SHORT_TERMS = 4,     /* vectors: sums of fewer that do not fill them */
     ARG_VECTORS = 8,     /* of terms: argmax of rows of 10 in 4.2 ns, not 11, of 33 in 16, not 27, … */
     EXTREME_VECTORS = 2, /* … and max of rows of 10 in 2.0 ns, not 4.0; sums are as fast */

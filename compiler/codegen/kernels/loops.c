@@ -10,8 +10,9 @@
 #include <mlir-c/BuiltinTypes.h>
 
 /* The kernel of a LOOPS step: loops over the kept axes, and for each of their points (or vector of points) the stages,
-   each a loop nest over the reduced axes. Vectors run along the innermost kept or the innermost reduced loop. Partial
-   sums and their order depend only on extents and target: any split over threads gives the same bits. */
+   each a loop nest over the reduced axes. Vectors run along the innermost kept loop, short rows aside, or the innermost
+   reduced one. Partial sums and their order depend only on extents and target: any split over threads gives the same
+   bits. */
 
 static V tail_mask(Kernel *k, V i, V hi) {
     Emit *e = k->e;

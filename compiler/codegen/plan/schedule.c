@@ -3,6 +3,7 @@
 #include "rows.h"
 #include "scatter.h"
 #include "sums.h"
+#include "vectors.h"
 #include "../cost.h"
 
 /* The loops of a step: at first one for each axis of its domain; split if a reshape inside needs it, collapsed if all
@@ -191,24 +192,29 @@ static uint32_t contiguous_accesses(const Look *l, Atom loop) {
 static bool short_row(const Look *l, Atom loop) {
     const Step *s = l->step;
     const Target *t = l->p->target;
-    Dim n = loop_extent(l->p->ix, loop), lanes = t->vector_bytes / (s->widest ? s->widest : 4);
-    if (t->device || t->masks || s->nred || s->cost <= TILE_COST) return false;
-    if (!dim_is_const(n) || n <= lanes / 2 || n > SHORT_TERMS * lanes || n % lanes == 0) return false;
-    Dim rest = n % lanes, mask = rest > lanes / 2 ? MASK_COST : rest > lanes / 4 ? MASK_COST / 2 : 0;
+    Dim n = loop_extent(l->p->ix, loop), lanes = t->vector_bytes / (s->widest > 4 ? s->widest : 4), half = lanes / 2;
+    uint32_t accesses = contiguous_accesses(l, loop);
+    if (t->device || t->masks || s->nred || s->cost < ROW_COST || accesses > ROW_ACCESSES || !stores_floats(l->p, s))
+        return false;
+    if (!dim_is_const(n) || n <= half || n > (accesses > 1 ? 2 : SHORT_TERMS) * lanes || n % half == 0) return false;
     bool others = false;
     for (uint32_t i = 0; i < s->nkept; i++)
         others |= s->kept[i] != loop && !dot_at_most(loop_extent(l->p->ix, s->kept[i]), SHORT_TERMS * lanes);
-    return others && (lanes - rest) * s->cost + lanes * mask > contiguous_accesses(l, loop) * n * APART_COST;
+    Dim rest = n % lanes, mask = rest > half ? MASK_COST : rest > half / 2 ? MASK_COST / 2 : 0;
+    return others && (lanes - rest) * s->cost + lanes * mask > accesses * n * APART_COST;
 }
-/* A short row is the innermost loop: all elements of a few rows are written while they are in the first cache. */
-static void rows_last(const Look *l) {
+/* The lane loop is the innermost of the kept ones, but for short rows inside it: all elements of a few rows are written
+   while they are in the first cache. */
+static void lane_inside(const Look *l) {
     Step *s = l->step;
-    uint32_t i = 0;
-    while (i < s->nkept && (s->kept[i] == s->lane || !short_row(l, s->kept[i]))) i++;
-    if (i >= s->nkept) return;
-    Atom row = s->kept[i];
-    memmove(s->kept + i, s->kept + i + 1, (s->nkept - i - 1) * sizeof *s->kept);
-    s->kept[s->nkept - 1] = row;
+    uint32_t at = 0;
+    while (at < s->nkept && s->kept[at] != s->lane) at++;
+    for (uint32_t i = at + 1; i < s->nkept; i++) {
+        Atom loop = s->kept[i];
+        if (short_row(l, loop)) continue;
+        memmove(s->kept + at + 1, s->kept + at, (i - at) * sizeof *s->kept);
+        s->kept[at++] = loop;
+    }
 }
 /* How well vectors along this loop suit the reads and writes. Those of terms occur more often than those of sums. */
 static int64_t suits(const void *user, Atom loop) {
@@ -360,10 +366,7 @@ static void find_loops(Look *l) {
         int64_t score = suits(l, a);
         if (score >= best) best = score, s->lane = a;
     }
-    /* the lane loop is the innermost of its kind */
-    for (uint32_t i = 0; i + 1 < s->nkept; i++)
-        if (s->kept[i] == s->lane) s->kept[i] = s->kept[i + 1], s->kept[i + 1] = s->lane;
-    rows_last(l);
+    lane_inside(l);
     for (uint32_t i = 0; i + 1 < s->nred; i++)
         if (s->red[i] == s->lane) s->red[i] = s->red[i + 1], s->red[i + 1] = s->lane;
     s->apart = lanes_apart(l);

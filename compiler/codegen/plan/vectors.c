@@ -22,6 +22,11 @@ static bool has_masks(const Plan *p, const Step *s) {
 }
 
 /* ---- loops */
+bool stores_floats(const Plan *p, const Step *s) {
+    each(const Store, st, s->stores)
+        if (dtype_info[val_array(p->cx, st->v)->dtype].kind != DK_FLOAT) return false;
+    return true;
+}
 static bool stores_terms(const Step *s) {
     each(const Store, st, s->stores)
         if (!st->row) return true;
@@ -162,12 +167,12 @@ static uint32_t lanes_for(Plan *p, Step *s) {
     return s->cost > LONG_COST || s->stores.n >= MANY_STORES ? lanes_held(p, s, w / 2) : w;
 }
 /* Extents of a few vectors, on targets whose masks are words that take instructions to make and are slow to store by:
-   at most one vector has a mask. `one`: its lanes. */
-static Widths widths_short(Dim n, uint32_t one, bool sums, bool costly) {
+   at most one vector has a mask. `one`: its lanes; `worth`: a mask costs less than several elements one by one. */
+static Widths widths_short(Dim n, uint32_t one, bool worth, bool costly) {
     uint32_t w = n < one ? one / 2 : one;
     if (n % w == 0) return (Widths){w, 0};
     if (one > 2 && n % (one / 2) == 0) return costly && n > one ? (Widths){one, one / 2} : (Widths){one / 2, 0};
-    bool masked = sums || n % w == w - 1 || costly;
+    bool masked = worth || n % w == w - 1;
     return (Widths){w, masked ? pow2_floor((uint64_t)(n % w) * 2 - 1) : 1};
 }
 /* Sums have masks for what they read alone, and several vectors at a time do more for them. */
@@ -197,8 +202,10 @@ static Widths widths(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane);
     uint32_t w = lanes_for(p, s);
     bool masks = has_masks(p, s);
-    if (short_of_masks(p, s, n, w)) return widths_short(n, vector_of(p, s), s->reduces, s->cost >= SPILL_COST);
-    if (dim_is_const(n)) return widths_known(n, w, s->tile, masks, s->cost >= SPILL_COST);
+    bool costly = s->cost >= SPILL_COST;
+    bool worth = s->reduces || (costly && stores_floats(p, s));
+    if (short_of_masks(p, s, n, w)) return widths_short(n, vector_of(p, s), worth, costly);
+    if (dim_is_const(n)) return widths_known(n, w, s->tile, masks, costly);
     if (dim_mod(p->cx->types, n, w) == 0) return (Widths){w, 0};
     return (Widths){w, masks ? (w < WIDEST_TAIL ? w : WIDEST_TAIL) : 1};
 }

@@ -5,6 +5,9 @@
 
 /* Target.decide */
 void vectors_decide(Plan *, Step *);
+/* Are all results of a LOOPS step real floats? What costs much of others is division of integers, and a vector of
+   quotients, which has no instruction, takes as long as eight of them: idle lanes are no better than single elements. */
+bool stores_floats(const Plan *, const Step *);
 /* Cuts the sums of a LOOPS step (sums.h): a sum has `outermost` iterations of the outermost reduced loop, and each
    iteration of the lane loop adds up `lanes` elements. */
 void cut_sums(Plan *, Step *, Dim outermost, uint32_t lanes);
