@@ -1,6 +1,6 @@
 #!/bin/sh
-# libraries.sh BUILD MODE: what holds of every library, on the examples and a product: the same bits for every number of threads, alone or two calls at once;
-# needs libc and libm alone, is small, exports nothing else; valgrind is silent; nothing is left behind after a failure.
+# libraries.sh BUILD MODE: what holds of every library, on the examples and a product: the same bits for every number of threads, alone or two
+# calls at once; needs libc and libm alone, is small, exports nothing else; valgrind is silent; nothing is left behind after a failure.
 . "$(dirname "$0")/try.sh"
 compile() {
     name=$1
@@ -33,6 +33,10 @@ exports() {
 }
 quiet() {
     valgrind -q --error-exitcode=9 jaxcc-run "$work/$1.so" "$2.in.npz" -o "$work/valgrind.npz"
+}
+reads_past() {
+    past=tests/cases/dot-columns_past_sin
+    jaxcc -march=x86-64-v3 $past.jaxpr -o "$work/past.so" && quiet past $past
 }
 at_once() {
     cc -O1 -I"$work" tests/concurrent.c "$work/attention.so" -Wl,-rpath,"$work" -pthread -o "$work/concurrent" && JAXCC_NUM_THREADS=3 "$work/concurrent"
@@ -159,10 +163,7 @@ for name in classify train attention recurrence; do
         compile $name -march=x86-64-v3 && try "valgrind on $name" quiet $name examples/$name
     }
 done
-[ "$mode" = asan ] || ! command -v valgrind >/dev/null || {
-    past=tests/cases/dot-columns_past_sin
-    jaxcc -march=x86-64-v3 $past.jaxpr -o "$work/past.so" && try "valgrind on a product that reads past its columns" quiet past $past
-}
+[ "$mode" = asan ] || ! command -v valgrind >/dev/null || try "valgrind on a product that reads past its columns" reads_past
 compile attention && try "concurrent calls, and calls after fork" at_once
 try "LAPACK is loaded where it is needed" lapack
 try "the workspace of huge arrays" workspace

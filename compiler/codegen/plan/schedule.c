@@ -192,11 +192,11 @@ static uint32_t contiguous_accesses(const Look *l, Atom loop) {
 static bool short_row(const Look *l, Atom loop) {
     const Step *s = l->step;
     const Target *t = l->p->target;
-    Dim n = loop_extent(l->p->ix, loop), lanes = t->vector_bytes / (s->widest > 4 ? s->widest : 4), half = lanes / 2;
+    if (t->device || t->masks || s->nred || s->cost < ROW_COST || !stores_floats(l->p, s)) return false;
+    Dim n = loop_extent(l->p->ix, loop), lanes = vector_of(l->p, s), half = lanes / 2;
+    if (!dim_is_const(n) || n <= half || n > SHORT_TERMS * lanes || n % half == 0) return false;
     uint32_t accesses = contiguous_accesses(l, loop);
-    if (t->device || t->masks || s->nred || s->cost < ROW_COST || accesses > ROW_ACCESSES || !stores_floats(l->p, s))
-        return false;
-    if (!dim_is_const(n) || n <= half || n > (accesses > 1 ? 2 : SHORT_TERMS) * lanes || n % half == 0) return false;
+    if (accesses > ROW_ACCESSES || (accesses > 1 && n > 2 * lanes)) return false;
     bool others = false;
     for (uint32_t i = 0; i < s->nkept; i++)
         others |= s->kept[i] != loop && !dot_at_most(loop_extent(l->p->ix, s->kept[i]), SHORT_TERMS * lanes);

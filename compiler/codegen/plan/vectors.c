@@ -15,8 +15,7 @@ static uint32_t pow2_floor(uint64_t n) {
 }
 /* Elements of less than 4 bytes are done like those of 4, as which most are computed. */
 static uint32_t lanes_of(const Plan *p, uint32_t bytes) { return p->target->vector_bytes / (bytes < 4 ? 4 : bytes); }
-/* Lanes of one vector. */
-static uint32_t vector_of(const Plan *p, const Step *s) { return lanes_of(p, s->widest ? s->widest : 4); }
+uint32_t vector_of(const Plan *p, const Step *s) { return lanes_of(p, s->widest ? s->widest : 4); }
 static bool has_masks(const Plan *p, const Step *s) {
     return p->target->masks || (p->target->word_masks && s->narrowest >= 4);
 }

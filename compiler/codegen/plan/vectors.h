@@ -5,6 +5,8 @@
 
 /* Target.decide */
 void vectors_decide(Plan *, Step *);
+/* The lanes of one vector of the step's widest elements. */
+uint32_t vector_of(const Plan *, const Step *);
 /* Are all results of a LOOPS step real floats? What costs much of others is division of integers, and a vector of
    quotients, which has no instruction, takes as long as eight of them: idle lanes are no better than single elements. */
 bool stores_floats(const Plan *, const Step *);
