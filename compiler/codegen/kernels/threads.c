@@ -221,15 +221,33 @@ typedef struct {
     uint32_t sets, apart;
     int64_t step;
 } Sets;
+/* The sets from number `first` on, of which `values` has what came before. */
+static void merge_some(Kernel *k, const Sets *m, V first, uint32_t sets, uint32_t n, V *values, Merge *merge,
+                       void *user) {
+    Emit *e = k->e;
+    V next[MAX_MERGED], from = em_bin(e, "llvm.add", m->first, em_bin(e, "llvm.mul", first, em_i64(e, m->step)));
+    for (uint32_t i = 0; i < sets; i++) {
+        memcpy(next, values, n * sizeof *values); /* their types matter */
+        load_values(k, m->scratch, em_bin(e, "llvm.add", from, em_i64(e, i * m->step)), m->apart, n, next);
+        merge(e, user, values, next);
+    }
+}
+/* What is read at once is in as many registers: 32 sets of 8 words in a vector by a matrix spilled 104 bytes. */
+enum { MERGED_WORDS = 64 };
 static void merge_sets(Kernel *k, const Sets *m, uint32_t n, V *values, Merge *merge, void *user) {
     Emit *e = k->e;
-    V next[MAX_MERGED];
+    uint32_t together = m->sets;
+    while (together % 2 == 0 && together * all_words(k, n, values) > MERGED_WORDS) together /= 2;
     threads_meet(k);
-    for (uint32_t i = 0; i < m->sets; i++) {
-        V *to = i ? next : values;
-        memmove(to, values, n * sizeof *values); /* their types matter */
-        load_values(k, m->scratch, em_bin(e, "llvm.add", m->first, em_i64(e, i * m->step)), m->apart, n, to);
-        if (i) merge(e, user, values, next);
+    load_values(k, m->scratch, m->first, m->apart, n, values);
+    merge_some(k, m, em_i64(e, 1), together - 1, n, values, merge, user);
+    if (together < m->sets) {
+        V step = em_i64(e, together);
+        For f = em_for(e, step, em_i64(e, m->sets), step, n, values);
+        V sums[MAX_MERGED];
+        for (uint32_t i = 0; i < n; i++) sums[i] = em_arg(&f.scope, 1 + i);
+        merge_some(k, m, em_arg(&f.scope, 0), together, n, sums, merge, user);
+        em_for_end(e, &f, sums, values);
     }
     threads_meet(k);
 }
