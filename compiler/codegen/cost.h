@@ -115,6 +115,7 @@ enum {
     LINE_VECTORS = 8,    /* in one iteration of sums of columns that are done in lines: … */
     LINE_LEAST = 16,     /* … there are as many columns, … */
     LINE_MEMORY = 8,     /* … and their accumulators take an eighth of what is read: 2048 × 2048 in 0.5 ms, not 1.9 */
+    LINE_UNITS = 8,      /* … and so many units where bodies are long: 2048 × 256 tanh in 0.50 ms by two, not 0.99 */
     LINE_CHUNK = 4096,   /* columns whose accumulators stay in the first caches */
     COSTLY_TURNS = 16,   /* as many vectors are done several at a time: 15384 tanh in 23.0 us, not 26.3 */
     SHORT_EXTENT = 128,  /* fewer are done by single vectors where masks are slow: a pad to 30 in 39 us, not 84 */
@@ -174,7 +175,7 @@ enum {
     UNIT_TILES = 8,        /* tiles of rows in a unit that reads a small B in place */
     UNIT_SHARE = 4,        /* a unit is at most a quarter of the columns or of the tiles of rows */
     LINE_TERMS = 8,        /* rows read side by side, of an array of which columns are summed or of B … */
-    LINE_BYTES = 1 << 23,  /* … if the array is as large; … */
+    LINE_BYTES = 1 << 22,  /* … if the array is as large; … */
     LINE_COLUMNS = 1024,   /* … so many columns at a time, … */
     LINE_SHARE = 8,        /* … of B an eighth if that is more: 4 × 2048 by 2048 × 2048 in 0.9 ms, not 2.7 */
     LINE_ROW = 3 << 20,    /* bytes of B from which this is done for one row: 0.5 ms, not 0.8; 1000 × 1000 in 122 us,

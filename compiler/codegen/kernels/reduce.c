@@ -535,18 +535,19 @@ static void stage_in_lines(Kernel *k, Lines *l, V lo, V hi) {
     Emit *e = k->e;
     LineStage *s = &l->stages[l->level];
     Dim rows = loop_extent(k->x.ix, k->x.step->red[0]), block = s->n.cut ? block_of(&s->n, 0) : rows;
-    Dim last = last_block(k->x.plan->cx->types, rows, block);
+    Dim last = s->n.cut ? last_block(k->x.plan->cx->types, rows, block) : 0;
     over_columns(k, line_begin, l, lo, hi);
     if (!any_terms(k, &s->accs)) return;
-    For f = em_for(e, em_i64(e, 0), em_i64(e, last), em_i64(e, block), 0, NULL);
+    V size = kernel_dim(k, block), whole = kernel_dim(k, last);
+    For f = em_for(e, em_i64(e, 0), whole, size, 0, NULL);
     kernel_enter(k);
     V from = em_arg(&f.scope, 0);
-    over_rows(k, l, from, em_add(e, from, em_i64(e, block)), lo, hi);
+    over_rows(k, l, from, em_add(e, from, size), lo, hi);
     l->rule = fold;
     over_columns(k, line_widened, l, lo, hi);
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
-    over_rows(k, l, em_i64(e, last), em_i64(e, rows), lo, hi);
+    over_rows(k, l, whole, kernel_dim(k, rows), lo, hi);
     l->rule = fold_narrow;
     if (s->n.cut) over_columns(k, line_widened, l, lo, hi);
 }
