@@ -292,12 +292,13 @@ static void write_product(Kernel *k, V unit) {
     if (p.dot->boxed) p.barriers = threads_share(k, ring_bytes(&p));
     write_tile(&p);
 }
-/* Does a tile need all registers that a thread may have? Without this products of f32 with symbolic sizes spilled 16 to
-   44 bytes, a convolution in wide tiles 56, and 19 kernels for attention, not 11. Wide tiles whose rows and columns are
-   single loops spill with it: 8 to 16 bytes. */
+/* Does a tile need all registers that a thread may have? Without this products of f32 with symbolic sizes of which a
+   multiprocessor does two blocks at a time spilled 16 to 44 bytes, a convolution in wide tiles 56, and 19 kernels for
+   attention, not 11. Wide tiles whose rows and columns are single loops spill with it, 8 to 16 bytes, and so do tiles of
+   single blocks, 4 to 16. */
 static bool is_tight(const DeviceDot *d) {
     bool places = d->loops[DOT_ROWS].n > 1 || d->loops[DOT_COLUMNS].n > 1;
-    return d->attention || d->form == DOT_FMA || (d->tile.columns == TILE_WIDE && places);
+    return d->attention || (d->form == DOT_FMA && d->blocks > 1) || (d->tile.columns == TILE_WIDE && places);
 }
 void device_dot(Kernel *k, V unit, V end) {
     const DeviceDot *d = k->x.step->dot->device;

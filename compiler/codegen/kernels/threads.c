@@ -232,12 +232,14 @@ static void merge_some(Kernel *k, const Sets *m, V first, uint32_t sets, uint32_
         merge(e, user, values, next);
     }
 }
-/* What is read at once is in as many registers: 32 sets of 8 words in a vector by a matrix spilled 104 bytes. */
-enum { MERGED_WORDS = 64 };
+/* Words are read so many at a time, at most twice as many in a row: each is in a register until it is added. 32 sets of
+   8 words in a vector by a matrix spilled 104 bytes, with 64 words at a time the maxima of 72 columns of i8 20. */
+enum { MERGED_WORDS = 32 };
 static void merge_sets(Kernel *k, const Sets *m, uint32_t n, V *values, Merge *merge, void *user) {
     Emit *e = k->e;
     uint32_t together = m->sets;
     while (together % 2 == 0 && together * all_words(k, n, values) > MERGED_WORDS) together /= 2;
+    assert(m->sets % together == 0);
     threads_meet(k);
     load_values(k, m->scratch, m->first, m->apart, n, values);
     merge_some(k, m, em_i64(e, 1), together - 1, n, values, merge, user);
