@@ -94,9 +94,10 @@ static Dim lines_bytes(const Step *s, Dim columns) {
 static bool long_terms(const Step *s) { return s->cost - s->row_cost > COLUMN_COST; }
 /* Sums of columns of a large array: a few rows of terms at a time, from end to end, so that memory is read in order;
    their accumulators are in memory. Not if all columns are in registers at once. If the number of rows is not known,
-   only where much more is computed with a term than what is added here. Strips of columns are no faster even where all
-   rows of one would fit the nearer caches and are read again: rows of 4096 bytes have few places there. Softmax of 4096
-   columns of 4096 takes 67 ms so, not 154; sums of exp of 1024 columns of 2048 2.8 ms, not 7.0. */
+   only where bodies are long, so that loading and storing the accumulators costs little. Strips of columns are no
+   faster even where all rows of one would fit the nearer caches and are read again: rows of 4096 bytes have few places
+   there. Softmax of 4096 columns of 4096 takes 67 ms so, not 154; sums of exp of 1024 columns of 2048 2.8 ms, not 7.0.
+ */
 static bool sums_lines(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane), bytes = bytes_of_terms(p, s);
     bool plain = s->nred == 1 && s->nkept == 1 && s->kept[0] == s->lane && s->levels > 1;
@@ -105,7 +106,8 @@ static bool sums_lines(Plan *p, Step *s) {
     uint32_t w = column_lanes(p, s, vector_of(p, s));
     if (!dim_is_const(n) || n == w || n < LINE_LEAST) return false;
     Dim least = n % w || long_terms(s) ? FAR_BYTES : LINE_BYTES;
-    bool many = dim_is_const(bytes) ? bytes >= least && lines_bytes(s, n) <= bytes / LINE_MEMORY : long_terms(s);
+    bool many = dim_is_const(bytes) ? bytes >= least && lines_bytes(s, n) <= bytes / LINE_MEMORY
+                                    : long_terms(s) && n <= LINE_CHUNK;
     if (!many) return false;
     return accumulators_lie(p, s) && reads_terms(p, s);
 }
