@@ -534,7 +534,7 @@ static void over_rows(Kernel *k, Lines *l, V from, V to, V lo, V hi) {
 static void stage_in_lines(Kernel *k, Lines *l, V lo, V hi) {
     Emit *e = k->e;
     LineStage *s = &l->stages[l->level];
-    Dim rows = loop_extent(k->x.ix, k->x.step->red[0]), block = s->n.cut ? block_of(&s->n, 0) : rows;
+    Dim rows = loop_extent(k->x.ix, k->x.step->red[0]), block = s->n.cut ? block_of(&s->n, 0) : 1;
     Dim last = s->n.cut ? last_block(k->x.plan->cx->types, rows, block) : 0;
     over_columns(k, line_begin, l, lo, hi);
     if (!any_terms(k, &s->accs)) return;

@@ -235,22 +235,23 @@ static void merge_some(Kernel *k, const Sets *m, V first, uint32_t sets, uint32_
 /* Words are read so many at a time, at most twice as many in a row: each is in a register until it is added. 32 sets of
    8 words in a vector by a matrix spilled 104 bytes, with 64 words at a time the maxima of 72 columns of i8 20. */
 enum { MERGED_WORDS = 32 };
-static void merge_sets(Kernel *k, const Sets *m, uint32_t n, V *values, Merge *merge, void *user) {
+static void merge_all(Kernel *k, const Sets *m, uint32_t n, V *values, Merge *merge, void *user) {
     Emit *e = k->e;
     uint32_t together = m->sets;
     while (together % 2 == 0 && together * all_words(k, n, values) > MERGED_WORDS) together /= 2;
     assert(m->sets % together == 0);
-    threads_meet(k);
     load_values(k, m->scratch, m->first, m->apart, n, values);
     merge_some(k, m, em_i64(e, 1), together - 1, n, values, merge, user);
-    if (together < m->sets) {
-        V step = em_i64(e, together);
-        For f = em_for(e, step, em_i64(e, m->sets), step, n, values);
-        V sums[MAX_MERGED];
-        for (uint32_t i = 0; i < n; i++) sums[i] = em_arg(&f.scope, 1 + i);
-        merge_some(k, m, em_arg(&f.scope, 0), together, n, sums, merge, user);
-        em_for_end(e, &f, sums, values);
-    }
+    if (together == m->sets) return;
+    V step = em_i64(e, together), sums[MAX_MERGED];
+    For f = em_for(e, step, em_i64(e, m->sets), step, n, values);
+    for (uint32_t i = 0; i < n; i++) sums[i] = em_arg(&f.scope, 1 + i);
+    merge_some(k, m, em_arg(&f.scope, 0), together, n, sums, merge, user);
+    em_for_end(e, &f, sums, values);
+}
+static void merge_sets(Kernel *k, const Sets *m, uint32_t n, V *values, Merge *merge, void *user) {
+    threads_meet(k);
+    merge_all(k, m, n, values, merge, user);
     threads_meet(k);
 }
 /* Words of neighbouring threads lie beside each other. */
@@ -277,7 +278,7 @@ static void merge_blocks(Kernel *k, uint32_t n, V *values, Merge *merge, void *u
     Emit *e = k->e;
     uint32_t blocks = k->block.cluster;
     int64_t words = all_words(k, n, values);
-    V next[MAX_MERGED], scratch = threads_share(k, blocks * words * (WORD / 8));
+    V scratch = threads_share(k, blocks * words * (WORD / 8));
     V own = em_bin(e, "llvm.mul", block_rank(k), em_i64(e, words));
     if (!k->block.met) cluster_wait(k);
     k->block.met = true;
@@ -291,12 +292,8 @@ static void merge_blocks(Kernel *k, uint32_t n, V *values, Merge *merge, void *u
     em_if_end(e, &f, NULL, NULL);
     cluster_arrive(k);
     cluster_wait(k);
-    for (uint32_t i = 0; i < blocks; i++) {
-        V *at = i ? next : values;
-        memmove(at, values, n * sizeof *values); /* their types matter */
-        load_values(k, scratch, em_i64(e, i * words), 1, n, at);
-        if (i) merge(e, user, values, next);
-    }
+    Sets m = {scratch, em_i64(e, 0), blocks, 1, words};
+    merge_all(k, &m, n, values, merge, user);
 }
 void threads_merge(Kernel *k, uint32_t n, V *values, Merge *merge, void *user) {
     Emit *e = k->e;

@@ -96,8 +96,7 @@ static bool long_terms(const Step *s) { return s->cost - s->row_cost > COLUMN_CO
    their accumulators are in memory. Not if all columns are in registers at once. If the number of rows is not known,
    only where bodies are long, so that loading and storing the accumulators costs little. Strips of columns are no
    faster even where all rows of one would fit the nearer caches and are read again: rows of 4096 bytes have few places
-   there. Softmax of 4096 columns of 4096 takes 67 ms so, not 154; sums of exp of 1024 columns of 2048 2.8 ms, not 7.0.
- */
+   there. Softmax of 4096 columns of 4096 takes 67 ms so, not 154; sums of exp of 1024 columns of 2048 2.8, not 7.0. */
 static bool sums_lines(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane), bytes = bytes_of_terms(p, s);
     bool plain = s->nred == 1 && s->nkept == 1 && s->kept[0] == s->lane && s->levels > 1;
@@ -108,8 +107,7 @@ static bool sums_lines(Plan *p, Step *s) {
     Dim least = n % w || long_terms(s) ? FAR_BYTES : LINE_BYTES;
     bool many = dim_is_const(bytes) ? bytes >= least && lines_bytes(s, n) <= bytes / LINE_MEMORY
                                     : long_terms(s) && n <= LINE_CHUNK;
-    if (!many) return false;
-    return accumulators_lie(p, s) && reads_terms(p, s);
+    return many && accumulators_lie(p, s) && reads_terms(p, s);
 }
 /* Those of a line: few that the last vectors have and its columns do not. */
 static uint32_t line_lanes(const Plan *p, const Step *s, uint32_t one) {
@@ -247,7 +245,6 @@ static void units_of_lines(Plan *p, Step *s) {
     Dim n = loop_extent(p->ix, s->lane), w = LINE_VECTORS * vector_of(p, s), block = n < 2 * LOOP_BLOCK ? n : n / 2;
     if (long_terms(s)) block = n / LINE_UNITS;
     if (block > LINE_COLUMNS) block = LINE_COLUMNS;
-    if (block < w) block = w;
     assert(!s->tile && !s->jam);
     units_of(p, s, true, (uint32_t)((block + w - 1) / w * w));
 }
