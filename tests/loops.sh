@@ -1,5 +1,5 @@
 #!/bin/sh
-# loops.sh BUILD: the loops in emitted code: none for a single iteration, of which LLVM's strength reduction sees the index, and masks of loads.
+# loops.sh BUILD: the loops in emitted code: none for a single iteration, of which LLVM's strength reduction sees the index, masks of loads, and literals.
 . "$(dirname "$0")/try.sh"
 cd "$work" || exit 1
 # emits NAME LOOPS HIDDEN: that many loops in the text of LLVM, and so many indices that are hidden.
@@ -38,6 +38,16 @@ inside() {
     case=$root/tests/cases/windows-sum-long
     jaxcc $case.jaxpr -march=x86-64-v3 -o windows.so && jaxcc-run --guard --expect $case.out.npz windows.so $case.in.npz
 }
+# Few literals stay in registers; the many of a long body are loaded in the loop.
+cat >short.jaxpr <<'X'
+{ lambda ; x:f32[1024]. let y:f32[1024] = mul x 1.5:f32[]; z:f32[1024] = add y 0.25:f32[] in (z,) }
+X
+cat >long.jaxpr <<'X'
+{ lambda ; x:f32[1024]. let y:f32[1024] = erf x in (y,) }
+X
+literals() { jaxcc "$1.jaxpr" -march=$2 --emit=llvm -o "$1.ll" && [ "$(grep -c 'load float, ptr @literal' "$1.ll")" = "$3" ]; }
+try "few literals stay in registers" literals short x86-64-v3 0
+try "many literals are loaded" literals long x86-64-v3 23
 try "masks of loads are integers" masked
 try "masked loads are inside the array" inside
 try "one iteration is no loop" emits once 0 0

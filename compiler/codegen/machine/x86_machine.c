@@ -1,6 +1,7 @@
 #include "x86_machine.h"
 #include "bitselect.h"
 #include "libcalls.h"
+#include "literals.h"
 #include "loadmask.h"
 #include "opaque.h"
 #include <llvm-c/Target.h>
@@ -33,6 +34,7 @@ static void amend(const Target *t, LLVMValueRef f) {
     else
         loadmask_avoid(f);
     libcalls_avoid(f, t);
+    literals_load(f, t->registers);
     opaque_hide(f);
 }
 
