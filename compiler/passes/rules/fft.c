@@ -13,7 +13,7 @@
    Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
 #include "../../typecheck/rule.h"
 #include "../transform/transform.h"
-#include "../complex.h"
+#include "numbers.h"
 #include <assert.h>
 #include <math.h>
 
@@ -35,56 +35,6 @@ static Pair product(Builder *b, Pair x, Pair y) {
 }
 static const ArrayType *shape(Builder *b, Pair z) { return b_type(b, z.re); }
 
-/* ---- numbers known at compile time */
-typedef struct {
-    double re, im;
-} Number;
-/* exp(-2πi a / n), exact where it is 1, -i, -1 or i. */
-static Number root(int64_t a, int64_t n) {
-    static const Number quarter[4] = {{1, 0}, {0, -1}, {-1, 0}, {0, 1}};
-    a %= n;
-    if (4 * a % n == 0) return quarter[4 * a / n];
-    long double turn = 2 * 3.14159265358979323846264338327950288L * (long double)a / (long double)n;
-    return (Number){(double)cosl(turn), (double)-sinl(turn)};
-}
-static Number number_product(Number x, Number y) {
-    return (Number){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re};
-}
-/* The transform of x[0], x[step], … (n of them, a power of 2) into y[n]; w: the roots of n·step. */
-static void transform_numbers(int64_t n, const Number *x, int64_t step, const Number *w, Number *y) {
-    if (n == 1) {
-        *y = *x;
-        return;
-    }
-    int64_t h = n / 2;
-    transform_numbers(h, x, 2 * step, w, y);
-    transform_numbers(h, x + step, 2 * step, w, y + h);
-    for (int64_t k = 0; k < h; k++) {
-        Number even = y[k], odd = number_product(y[k + h], w[k * step]);
-        y[k] = (Number){even.re + odd.re, even.im + odd.im};
-        y[k + h] = (Number){even.re - odd.re, even.im - odd.im};
-    }
-}
-/* A constant of these numbers, rounded to the type. */
-static Pair table(Builder *b, Dtype d, uint32_t rank, const Dim *dims, const Number *at) {
-    size_t n = 1;
-    for (uint32_t i = 0; i < rank; i++) n *= (size_t)dims[i];
-    Val part[2];
-    for (uint32_t k = 0; k < 2; k++) {
-        double *wide = arena_new(b->cx->arena, double, n + 1);
-        float *narrow = (float *)wide;
-        for (size_t i = 0; i < n; i++) {
-            double x = k ? at[i].im : at[i].re;
-            if (d == DT_f64)
-                wide[i] = x;
-            else
-                narrow[i] = (float)x;
-        }
-        part[k] = b_const(b, type_of(b_types(b), d, rank, dims), wide);
-    }
-    return (Pair){part[0], part[1]};
-}
-
 /* ---- unrolled transforms of n arrays of one shape */
 /* z exp(-2πi a / n) */
 static Pair turned(Builder *b, Pair z, int64_t a, int64_t n) {
@@ -93,7 +43,7 @@ static Pair turned(Builder *b, Pair z, int64_t a, int64_t n) {
     if (4 * a == n) return (Pair){z.im, b_neg(b, z.re)};
     if (2 * a == n) return (Pair){b_neg(b, z.re), b_neg(b, z.im)};
     if (4 * a == 3 * n) return (Pair){b_neg(b, z.im), z.re};
-    Number w = root(a, n);
+    Number w = number_root(a, n);
     if (8 * a % n == 0) { /* both parts of w have one size */
         Val sum = times(b, add(b, z.re, z.im), sqrt(0.5)), difference = times(b, sub(b, z.im, z.re), sqrt(0.5));
         if (8 * a == n) return (Pair){sum, difference};
@@ -114,7 +64,7 @@ static void odd_sums(Builder *b, int64_t p, const Pair *x, Pair *y) {
     for (int64_t k = 1; 2 * k < p; k++) {
         Pair even = x[0], odd = {0};
         for (int64_t j = 1; 2 * j < p; j++) {
-            Number w = root(j * k, p);
+            Number w = number_root(j * k, p);
             Val c = b_full_like(b, x[0].re, w.re), s = b_full_like(b, x[0].re, -w.im);
             even = (Pair){b_fma(b, sum[j].re, c, even.re), b_fma(b, sum[j].im, c, even.im)};
             if (j == 1)
@@ -230,15 +180,15 @@ static Pair bluestein(Builder *b, Pair z, Axis a) {
     Arena *arena = b->cx->arena;
     Number *chirp = arena_new(arena, Number, n), *x = arena_new(arena, Number, m), *y = arena_new(arena, Number, m),
            *w = arena_new(arena, Number, m);
-    for (int64_t k = 0; k < m; k++) w[k] = root(k, m), x[k] = (Number){0, 0};
+    for (int64_t k = 0; k < m; k++) w[k] = number_root(k, m), x[k] = (Number){0, 0};
     for (int64_t k = 0; k < n; k++) {
-        chirp[k] = root((int64_t)((unsigned __int128)k * (uint64_t)k % (uint64_t)(2 * n)), 2 * n);
+        chirp[k] = number_root((int64_t)((unsigned __int128)k * (uint64_t)k % (uint64_t)(2 * n)), 2 * n);
         x[k] = x[(m - k) % m] = (Number){chirp[k].re / (double)m, -chirp[k].im / (double)m};
     }
-    transform_numbers(m, x, 1, w, y);
+    numbers_transform(m, x, 1, w, y);
     Dim dims[3] = {a.outer, n, a.inner}, longer[3] = {a.outer, m, a.inner};
-    Pair c = spread(b, table(b, d, 1, &dims[1], chirp), 3, dims, (int64_t[]){1});
-    Pair f = spread(b, table(b, d, 1, &longer[1], y), 3, longer, (int64_t[]){1});
+    Pair c = spread(b, numbers_table(b, d, 1, &dims[1], chirp), 3, dims, (int64_t[]){1});
+    Pair f = spread(b, numbers_table(b, d, 1, &longer[1], y), 3, longer, (int64_t[]){1});
     Dim pads[9] = {0, 0, 0, 0, m - n};
     z = product(b, z, c);
     z = (Pair){b_pad(b, z.re, b_float(b, d, 0), pads), b_pad(b, z.im, b_float(b, d, 0), pads)};
@@ -252,8 +202,8 @@ static Pair by_matrix(Builder *b, Pair z, Axis a) {
     int64_t n = a.n;
     Number *w = arena_new(b->cx->arena, Number, n * n);
     for (int64_t j = 0; j < n; j++)
-        for (int64_t k = 0; k < n; k++) w[k * n + j] = root(j * k, n);
-    Pair matrix = table(b, shape(b, z)->dtype, 2, (Dim[]){n, n}, w);
+        for (int64_t k = 0; k < n; k++) w[k * n + j] = number_root(j * k, n);
+    Pair matrix = numbers_table(b, shape(b, z)->dtype, 2, (Dim[]){n, n}, w);
     Ints second = {(int64_t[]){1}, 1};
     Val p[4];
     for (uint32_t k = 0; k < 4; k++) {
@@ -267,8 +217,8 @@ static Pair by_matrix(Builder *b, Pair z, Axis a) {
 static Pair roots(Builder *b, Dtype d, int64_t r, int64_t from, int64_t P, bool turn) {
     Number *w = arena_new(b->cx->arena, Number, (r - from) * P);
     for (int64_t j = from; j < r; j++)
-        for (int64_t k = 0; k < P; k++) w[turn ? k * r + j : (j - from) * P + k] = root(j * k, P * r);
-    return table(b, d, 2, turn ? (Dim[]){P, r} : (Dim[]){r - from, P}, w);
+        for (int64_t k = 0; k < P; k++) w[turn ? k * r + j : (j - from) * P + k] = number_root(j * k, P * r);
+    return numbers_table(b, d, 2, turn ? (Dim[]){P, r} : (Dim[]){r - from, P}, w);
 }
 /* The passes: [outer, P, r, Q, inner] → [outer, r, P, Q, inner]. */
 static Pair written_out(Builder *b, Pair z, const Dim *all, int64_t P, int64_t r) {
@@ -310,11 +260,81 @@ static Pair inner_results(Builder *b, Pair z, Axis a) {
     int64_t n = a.n, h = n / 2;
     Dim most[3] = {a.outer, h - 1, a.inner};
     Number *w = arena_new(b->cx->arena, Number, h);
-    for (int64_t k = 1; k < h; k++) w[k - 1] = number_product(root(k, n), (Number){0, -0.5});
+    for (int64_t k = 1; k < h; k++) w[k - 1] = number_product(number_root(k, n), (Number){0, -0.5});
     z = sliced(b, z, 1, 1, h);
     Pair other = conjugate(b, reversed(b, z, 1)), sum = plus(b, z, other);
-    Pair turn = spread(b, table(b, shape(b, z)->dtype, 1, &most[1], w), 3, most, (int64_t[]){1});
+    Pair turn = spread(b, numbers_table(b, shape(b, z)->dtype, 1, &most[1], w), 3, most, (int64_t[]){1});
     return plus(b, (Pair){times(b, sum.re, 0.5), times(b, sum.im, 0.5)}, product(b, minus(b, z, other), turn));
+}
+/* How many sequences `transform_odd` has; 0: it is not done so, as by a device, which it would take more launches. */
+static int64_t sequences(const Builder *b, int64_t n) {
+    int64_t r = divisor(n, MOST_RADIX, 1);
+    return n % 2 && r > 1 && r < n && !options_for_device(b->cx->options) ? r : 0;
+}
+/* One more zero along the second of four axes. */
+static Val one_more(Builder *b, Val x) {
+    enum { AXES = 4, HIGH = 1 };
+    return b_pad(b, x, b_float(b, b_type(b, x)->dtype, 0), (Dim[3 * AXES]){[3 + HIGH] = 1});
+}
+/* x_j, x_(j+r), … as the parts of complex numbers, two of them of each: [outer, r // 2 + 1, m, inner]. */
+static Pair paired(Builder *b, Val x, Axis a, int64_t r) {
+    int64_t m = a.n / r;
+    Dim all[4] = {a.outer, m, r, a.inner}, limit[4] = {a.outer, r, m, a.inner};
+    static const int64_t there[4] = {0, 2, 1, 3}, every_other[4] = {1, 2, 1, 1};
+    x = b_transpose(b, b_reshape(b, x, 4, all), there);
+    Val re = b_slice(b, x, (Dim[4]){0}, limit, every_other);
+    Val im = b_slice(b, x, (Dim[4]){0, 1}, limit, every_other);
+    return (Pair){re, one_more(b, im)};
+}
+/* S_j w_n^(j k), 0 < k <= m / 2, of the transforms Z of all pairs: twice the first of a pair is Z_k + conj Z_(m-k), 2i
+   times the second Z_k - conj Z_(m-k). */
+static void turned_sequences(Builder *b, Pair z, Axis a, int64_t r, Pair *turned) {
+    int64_t m = a.n / r, h = m / 2;
+    Dim one[3] = {a.outer, m, a.inner}, half[3] = {a.outer, h, a.inner};
+    Number *w = arena_new(b->cx->arena, Number, r * h);
+    for (int64_t j = 0; j < r; j++) {
+        Number scale = j + 1 == r ? (Number){1, 0} : j % 2 ? (Number){0, -0.5} : (Number){0.5, 0};
+        for (int64_t k = 1; k <= h; k++) w[j * h + k - 1] = number_product(number_root(j * k, a.n), scale);
+    }
+    Pair all = numbers_table(b, shape(b, z)->dtype, 2, (Dim[]){r, h}, w);
+    for (int64_t j = 0; j < r; j++) {
+        Pair row = reshaped(b, sliced(b, all, 0, j, j + 1), 1, &half[1]);
+        Pair two = reshaped(b, sliced(b, z, 1, j / 2, j / 2 + 1), 3, one), own = sliced(b, two, 1, 1, h + 1);
+        Pair other = conjugate(b, reversed(b, sliced(b, two, 1, m - h, m), 1));
+        if (j + 1 < r) own = j % 2 ? minus(b, own, other) : plus(b, own, other);
+        turned[j] = product(b, own, spread(b, row, 3, half, (int64_t[]){1}));
+    }
+}
+/* S_j[0], which are real. */
+static void first_of_sequences(Builder *b, Pair z, Axis a, int64_t r, Pair *first) {
+    Dim one[3] = {a.outer, 1, a.inner};
+    z = sliced(b, z, 2, 0, 1);
+    for (int64_t j = 0; j < r; j++) {
+        Pair two = reshaped(b, sliced(b, z, 1, j / 2, j / 2 + 1), 3, one);
+        first[j].re = j % 2 ? two.im : two.re;
+        first[j].im = b_full_like(b, two.re, 0);
+    }
+}
+/* Of n = r m real numbers, both odd, n // 2 + 1 results. Of the r sequences x_j, x_(j+r), … the transforms S_j give
+       X_(k + m k') = Σ_j w_r^(j k') w_n^(j k) S_j[k],   k < m, k' < r.
+   Those with k <= m / 2 are enough, the others are their conjugates: X_(m - k + m k') = conj X_(k + m (r - 1 - k')). */
+static Pair transform_odd(Builder *b, Val x, Axis a, int64_t r) {
+    int64_t m = a.n / r, c = r / 2 + 1;
+    Dim all[3] = {dim_mul(b_types(b), a.outer, c), m, a.inner}, pairs[4] = {a.outer, c, m, a.inner};
+    Pair z = transform(b, reshaped(b, paired(b, x, a, r), 3, all), (Axis){all[0], m, a.inner});
+    Pair in[MOST_RADIX], y[MOST_RADIX], part[3];
+    z = reshaped(b, z, 4, pairs);
+    first_of_sequences(b, z, a, r, in);
+    sums(b, r, in, 1, y);
+    part[0] = joined(b, P_stack, K_axis, 1, (uint32_t)c, y);
+    turned_sequences(b, z, a, r, in);
+    sums(b, r, in, 1, y);
+    z = joined(b, P_stack, K_axis, 1, (uint32_t)r, y);
+    part[1] = sliced(b, z, 1, 0, c);
+    z = conjugate(b, reversed(b, reversed(b, sliced(b, z, 1, c, r), 1), 2));
+    part[2] = (Pair){one_more(b, z.re), one_more(b, z.im)}; /* without meaning: as many rows as of the others */
+    z = reshaped(b, joined(b, P_concatenate, K_dimension, 2, 3, part), 3, (Dim[]){a.outer, c * m, a.inner});
+    return sliced(b, z, 1, 0, a.n / 2 + 1);
 }
 /* Of real numbers x, n // 2 + 1 results. An even number of them are the parts of half as many complex ones z, z_k =
    x_2k + i x_(2k+1), whose transform Z gives
@@ -323,6 +343,8 @@ static Pair inner_results(Builder *b, Pair z, Axis a) {
 static Pair transform_real(Builder *b, Val x, Axis a) {
     int64_t n = a.n, h = n / 2;
     if (b->failed) return (Pair){VAL_FAILED, VAL_FAILED};
+    int64_t r = sequences(b, n);
+    if (r) return transform_odd(b, x, a, r);
     if (n % 2) {
         Pair z = transform(b, (Pair){x, b_full_like(b, x, 0)}, a);
         return sliced(b, z, 1, 0, h + 1);
@@ -355,10 +377,10 @@ static Val invert_real(Builder *b, Pair z, Axis a) {
     Dim half[3] = {a.outer, h, a.inner}, pairs[4] = {a.outer, h, 1, a.inner};
     Number *w = arena_new(b->cx->arena, Number, h);
     for (int64_t k = 0; k < h; k++) {
-        Number back = root(k, n);
+        Number back = number_root(k, n);
         w[k] = (Number){back.im, back.re}; /* i conj w_n^k */
     }
-    Pair turn = spread(b, table(b, d, 1, &half[1], w), 3, half, (int64_t[]){1});
+    Pair turn = spread(b, numbers_table(b, d, 1, &half[1], w), 3, half, (int64_t[]){1});
     Pair other = conjugate(b, sliced(b, reversed(b, z, 1), 1, 0, h));
     z = sliced(b, z, 1, 0, h);
     z = plus(b, plus(b, z, other), product(b, minus(b, z, other), turn));
@@ -369,7 +391,7 @@ static Val invert_real(Builder *b, Pair z, Axis a) {
 }
 
 /* ---- rows side by side: [rows, n] is moved to [n, rows], where every pass has whole vectors */
-enum { MANY_ROWS = 16, SHORT_ROW = 8 };
+enum { MANY_ROWS = 16, FEW_ROWS = 64, SHORT_ROW = 8 };
 static bool in_few_vectors(int64_t apart) { return apart <= 4 || apart == 8 || apart == 16; }
 /* Is moving worth it? It is if q' is short in a pass before the last, or if the last, which reads elements r apart,
    does not read them as whole vectors; for a real transform, which has pairs of rows before or after, even with one
@@ -497,6 +519,26 @@ static Dim rows_together(Builder *b, const Eqn *e, Kind kind) {
     if (!group) group = divisor(rows, most, 1);
     return GROUP_SHARE * group >= most ? group : 0;
 }
+/* Many rows side by side are whole groups of MANY_ROWS, and the rest: 322 real rows of 625 take 0.45 ms so, not 0.74.
+   How many there are in groups; 0: all, or they are not moved. */
+static Dim rows_in_groups(Builder *b, const Eqn *e, Kind kind) {
+    Dims lengths = param_dims(e, K_fft_lengths);
+    Dim rows = rows_of(b, b_type(b, e->in.at[0]), lengths.n);
+    if (lengths.n > 1 || !dim_is_const(rows) || rows < FEW_ROWS || rows % MANY_ROWS == 0) return 0;
+    bool real = kind == RFFT || kind == IRFFT;
+    int64_t n = real ? complex_length(lengths.at[0]) : lengths.at[0];
+    return side_by_side(b, (Axis){rows, n, 1}, n, real) ? rows - rows % MANY_ROWS : 0;
+}
+static Val in_two_parts(Builder *b, const Eqn *e, Dim first) {
+    const ArrayType *from = b_type(b, e->in.at[0]), *to = b_type(b, e->out.at[0]);
+    Dim dims[2] = {rows_of(b, from, 1), from->dims[from->rank - 1]};
+    Val x = b_reshape(b, e->in.at[0], 2, dims), y[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        Val part = b_slice_axis(b, x, 0, i ? first : 0, i ? dims[0] : first);
+        y[i] = build(b, P_fft, 1, &part, e->params.n, e->params.at);
+    }
+    return b_reshape(b, b_concatenate(b, 2, y, 0), to->rank, to->dims);
+}
 static Val in_groups(Builder *b, const Eqn *e, Dim group) {
     const ArrayType *from = b_type(b, e->in.at[0]), *to = b_type(b, e->out.at[0]);
     uint32_t axes = param_dims(e, K_fft_lengths).n, more = group > 1 ? 2 : 1;
@@ -619,6 +661,11 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
             return true;
         }
         size *= (double)*n;
+    }
+    Dim rows = rows_in_groups(b, e, kind);
+    if (rows) {
+        out[0] = in_two_parts(b, e, rows);
+        return true;
     }
     Dim group = rows_together(b, e, kind);
     if (group) {
