@@ -285,8 +285,9 @@ void em_for_end(Emit *e, For *f, const V *next, V *results) {
     V *o = arena_new(e->arena, V, f->n + 3);
     o[0] = f->lo, o[1] = f->hi, o[2] = f->step;
     for (uint32_t i = 0; i < f->n; i++) o[i + 3] = f->init[i];
-    MlirOperation op =
-        em_op(e, "scf.for", &(Op){f->n, types_of(e, f->n, f->init), f->n + 3, o, 0, NULL, 1, &f->scope.region});
+    Attr rolled = {"rolled", mlirUnitAttrGet(e->mlir)};
+    MlirOperation op = em_op(
+        e, "scf.for", &(Op){f->n, types_of(e, f->n, f->init), f->n + 3, o, f->rolled, &rolled, 1, &f->scope.region});
     results_of(op, f->n, results);
 }
 If em_if(Emit *e, V condition) {

@@ -150,6 +150,7 @@ typedef struct {
     V lo, hi, step;
     uint32_t n;
     const V *init;
+    bool rolled; /* on a device it stays a loop */
 } For;
 For em_for(Emit *, V lo, V hi, V step, uint32_t n, const V *init);
 void em_for_end(Emit *, For *, const V *next, V *results);

@@ -14,11 +14,18 @@ typedef struct {
     uint32_t n;
     const V *args;
 } Jump;
-static void branch(Emit *e, Jump j) {
+static MlirOperation branch(Emit *e, Jump j) {
     MlirOperationState s = mlirOperationStateGet(ref("llvm.br"), e->loc);
     mlirOperationStateAddOperands(&s, j.n, j.args);
     mlirOperationStateAddSuccessors(&s, 1, &j.to);
-    mlirBlockAppendOwnedOperation(e->block, mlirOperationCreate(&s));
+    MlirOperation op = mlirOperationCreate(&s);
+    mlirBlockAppendOwnedOperation(e->block, op);
+    return op;
+}
+/* Of a branch back to a loop's header. */
+static void keep_rolled(Emit *e, MlirOperation back) {
+    MlirAttribute rolled = mlirAttributeParseGet(e->mlir, ref("#llvm.loop_annotation<unroll = <disable = true>>"));
+    mlirOperationSetAttributeByName(back, ref("loop_annotation"), rolled);
 }
 static void branch_if(Emit *e, V condition, Jump yes, Jump no) {
     int32_t segments[3] = {1, (int32_t)yes.n, (int32_t)no.n};
@@ -119,7 +126,8 @@ static MlirBlock lower_for(Emit *e, MlirOperation op, MlirBlock now) {
     V *again = arena_new(e->arena, V, yields + 1);
     again[0] = em_bin(e, "llvm.add", args[0], step);
     memcpy(again + 1, next, yields * sizeof *next);
-    branch(e, (Jump){header, n, again});
+    MlirOperation back = branch(e, (Jump){header, n, again});
+    if (!mlirAttributeIsNull(mlirOperationGetAttributeByName(op, ref("rolled")))) keep_rolled(e, back);
     MlirBlock rest = block_after(e, e->block, 0, NULL);
     e->block = header;
     branch_if(e, em_cmpi(e, "slt", args[0], hi), (Jump){body, 0, NULL}, (Jump){rest, 0, NULL});

@@ -68,11 +68,15 @@ static void add_turns_read(const Product *p, V turns, uint32_t n, V *sums) {
     em_for_end(e, &f, next, first);
     memcpy(sums, first, n * sizeof *sums);
 }
+/* Would ptxas write out the turns? It takes all registers for it then and, with two blocks on a multiprocessor, spills
+   some: of f64 products of up to 200 terms 4 to 216 bytes. */
+static bool stays_rolled(const DeviceDot *d) { return d->sums == DT_f64; }
 /* Those of the turns [from, to); there are none after `turns`. */
 static void add_turns(const Product *p, V from, V to, V turns, uint32_t n, V *sums) {
     Emit *e = p->e;
     V next[TILE_SUMS];
     For f = em_for(e, from, to, em_i64(e, 1), n, sums);
+    f.rolled = stays_rolled(p->dot);
     kernel_enter(p->k);
     for (uint32_t i = 0; i < n; i++) next[i] = em_arg(&f.scope, i + 1);
     (p->dot->boxed ? add_boxes : add_staged)(p, em_arg(&f.scope, 0), turns, next);

@@ -305,7 +305,8 @@ static void schedule_product(Plan *p, Step *s, DeviceDot *d) {
     dot_device_run(p, s, d);
     choose_parts(p, s, d);
     bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
-    bool several = copied || d->form == DOT_MMA;
+    bool bytewise = dtype_bytes(d->as) == 1 && !d->side[0].along_terms && !d->side[1].along_terms;
+    bool several = (copied || d->form == DOT_MMA) && !bytewise;
     d->blocks = several && d->tile.columns < TILE_WIDE ? TILE_BLOCKS : 1;
     Dim terms = d->parts > 1 ? (Dim)d->part_turns * d->tile.terms : s->dot->k;
     if (wide_bytes(s->dot->acc, 1)) d->block = dot_device_block(terms);
