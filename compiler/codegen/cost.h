@@ -103,7 +103,7 @@ enum {
 /* ---- vectors: what the target decides for a step */
 enum {
     VECTORS = 4,         /* vectors in one iteration */
-    LONG_COST = 60,      /* a longer body that reads and stores much has half as many vectors: fewer live registers */
+    LONG_COST = 60,      /* a longer body has half as many vectors: fewer live registers */
     MANY_STORES = 12,    /* and so has one that stores so many values, which are live together */
     HELD_TIMES = 2,      /* how often registers are filled by results that are best computed as one vector of each */
     CACHE_LINE = 64,     /* bytes of a line of the first cache, … */

@@ -34,7 +34,7 @@ static void amend(const Target *t, LLVMValueRef f) {
     else
         loadmask_avoid(f);
     libcalls_avoid(f, t);
-    literals_load(f, t->registers);
+    literals_load(f, t);
     opaque_hide(f);
 }
 

@@ -158,13 +158,6 @@ static uint32_t lanes_held(Plan *p, Step *s, uint32_t w) {
     uint32_t least = lanes_of(p, narrowest);
     return bytes * w >= held && bytes * least < held && w > least && !fill_a_place(p, s) ? least : w;
 }
-static void count_place(void *user, const ArrayPlace *a) { ++*(uint32_t *)user; }
-/* Does a body that reads and stores little have few live values, however long it is? */
-static bool holds_few(Plan *p, Step *s) {
-    uint32_t places = 0;
-    step_places(p, s, true, count_place, &places);
-    return places <= LOOP_VALUES;
-}
 static uint32_t lanes_for(Plan *p, Step *s) {
     uint32_t one = vector_of(p, s), w = VECTORS * one;
     if (s->tile || s->jam) return one;
@@ -172,8 +165,7 @@ static uint32_t lanes_for(Plan *p, Step *s) {
     if (s->lines) return line_lanes(p, s, one);
     uint32_t columns = column_lanes(p, s, one);
     if (sums_columns(p, s, columns)) return columns;
-    bool many = s->stores.n >= MANY_STORES || (s->cost > LONG_COST && !holds_few(p, s));
-    return many ? lanes_held(p, s, w / 2) : w;
+    return s->cost > LONG_COST || s->stores.n >= MANY_STORES ? lanes_held(p, s, w / 2) : w;
 }
 /* Extents of a few vectors, on targets whose masks are words that take instructions to make and are slow to store by:
    at most one vector has a mask. `one`: its lanes; `worth`: a mask costs less than several elements one by one. */

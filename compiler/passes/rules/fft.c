@@ -266,10 +266,14 @@ static Pair inner_results(Builder *b, Pair z, Axis a) {
     Pair turn = spread(b, numbers_table(b, shape(b, z)->dtype, 1, &most[1], w), 3, most, (int64_t[]){1});
     return plus(b, (Pair){times(b, sum.re, 0.5), times(b, sum.im, 0.5)}, product(b, minus(b, z, other), turn));
 }
-/* How many sequences `transform_odd` has; 0: it is not done so, as by a device, which it would take more launches. */
-static int64_t sequences(const Builder *b, int64_t n) {
-    int64_t r = divisor(n, MOST_RADIX, 1);
-    return n % 2 && r > 1 && r < n && !options_for_device(b->cx->options) ? r : 0;
+/* How many sequences `transform_odd` has. 0: it is not done so; without rows side by side, for so few results that they
+   would not be written where they belong, and on a device, where it would take more launches. */
+enum { FEW_RESULTS = 4096 };
+static int64_t sequences(const Builder *b, Axis a) {
+    int64_t r = MOST_RADIX;
+    while (r * r > a.n || a.n % r) r--;
+    bool many = a.inner != 1 && a.outer * a.inner * (a.n / 2) > FEW_RESULTS;
+    return a.n % 2 && r > 1 && many && !options_for_device(b->cx->options) ? r : 0;
 }
 /* One more zero along the second of four axes. */
 static Val one_more(Builder *b, Val x) {
@@ -319,6 +323,8 @@ static void first_of_sequences(Builder *b, Pair z, Axis a, int64_t r, Pair *firs
        X_(k + m k') = Σ_j w_r^(j k') w_n^(j k) S_j[k],   k < m, k' < r.
    Those with k <= m / 2 are enough, the others are their conjugates: X_(m - k + m k') = conj X_(k + m (r - 1 - k')). */
 static Pair transform_odd(Builder *b, Val x, Axis a, int64_t r) {
+    assert(dim_is_const(a.outer) && dim_is_const(a.inner)); /* rows side by side */
+    assert(r % 2 && a.n % (2 * r) == r && r <= MOST_RADIX);
     int64_t m = a.n / r, c = r / 2 + 1;
     Dim all[3] = {dim_mul(b_types(b), a.outer, c), m, a.inner}, pairs[4] = {a.outer, c, m, a.inner};
     Pair z = transform(b, reshaped(b, paired(b, x, a, r), 3, all), (Axis){all[0], m, a.inner});
@@ -333,7 +339,8 @@ static Pair transform_odd(Builder *b, Val x, Axis a, int64_t r) {
     part[1] = sliced(b, z, 1, 0, c);
     z = conjugate(b, reversed(b, reversed(b, sliced(b, z, 1, c, r), 1), 2));
     part[2] = (Pair){one_more(b, z.re), one_more(b, z.im)}; /* without meaning: as many rows as of the others */
-    z = reshaped(b, joined(b, P_concatenate, K_dimension, 2, 3, part), 3, (Dim[]){a.outer, c * m, a.inner});
+    z = joined(b, P_concatenate, K_dimension, 2, 3, part);
+    z = reshaped(b, z, 3, (Dim[]){a.outer, c * m, a.inner});
     return sliced(b, z, 1, 0, a.n / 2 + 1);
 }
 /* Of real numbers x, n // 2 + 1 results. An even number of them are the parts of half as many complex ones z, z_k =
@@ -343,7 +350,7 @@ static Pair transform_odd(Builder *b, Val x, Axis a, int64_t r) {
 static Pair transform_real(Builder *b, Val x, Axis a) {
     int64_t n = a.n, h = n / 2;
     if (b->failed) return (Pair){VAL_FAILED, VAL_FAILED};
-    int64_t r = sequences(b, n);
+    int64_t r = sequences(b, a);
     if (r) return transform_odd(b, x, a, r);
     if (n % 2) {
         Pair z = transform(b, (Pair){x, b_full_like(b, x, 0)}, a);
@@ -391,7 +398,7 @@ static Val invert_real(Builder *b, Pair z, Axis a) {
 }
 
 /* ---- rows side by side: [rows, n] is moved to [n, rows], where every pass has whole vectors */
-enum { MANY_ROWS = 16, FEW_ROWS = 64, SHORT_ROW = 8 };
+enum { MANY_ROWS = 16, SHORT_ROW = 8, LONG_ROW = 200, LONGEST_ROW = 1000 };
 static bool in_few_vectors(int64_t apart) { return apart <= 4 || apart == 8 || apart == 16; }
 /* Is moving worth it? It is if q' is short in a pass before the last, or if the last, which reads elements r apart,
    does not read them as whole vectors; for a real transform, which has pairs of rows before or after, even with one
@@ -519,15 +526,17 @@ static Dim rows_together(Builder *b, const Eqn *e, Kind kind) {
     if (!group) group = divisor(rows, most, 1);
     return GROUP_SHARE * group >= most ? group : 0;
 }
-/* Many rows side by side are whole groups of MANY_ROWS, and the rest: 322 real rows of 625 take 0.45 ms so, not 0.74.
-   How many there are in groups; 0: all, or they are not moved. */
+/* Rows that are moved, if whole groups of MANY_ROWS are transformed apart from the rest: where rows are long or many,
+   and the rest thus small. 322 real rows of 625 take 0.54 ms so, not 0.95. The number of those in groups; 0: all are
+   transformed together. */
 static Dim rows_in_groups(Builder *b, const Eqn *e, Kind kind) {
     Dims lengths = param_dims(e, K_fft_lengths);
     Dim rows = rows_of(b, b_type(b, e->in.at[0]), lengths.n);
-    if (lengths.n > 1 || !dim_is_const(rows) || rows < FEW_ROWS || rows % MANY_ROWS == 0) return 0;
     bool real = kind == RFFT || kind == IRFFT;
     int64_t n = real ? complex_length(lengths.at[0]) : lengths.at[0];
-    return side_by_side(b, (Axis){rows, n, 1}, n, real) ? rows - rows % MANY_ROWS : 0;
+    if (lengths.n > 1 || !dim_is_const(rows) || rows % MANY_ROWS == 0) return 0;
+    Dim least = n >= LONGEST_ROW ? MANY_ROWS : n >= LONG_ROW ? 4 * MANY_ROWS : 32 * MANY_ROWS;
+    return rows > least && side_by_side(b, (Axis){rows, n, 1}, n, real) ? rows - rows % MANY_ROWS : 0;
 }
 static Val in_two_parts(Builder *b, const Eqn *e, Dim first) {
     const ArrayType *from = b_type(b, e->in.at[0]), *to = b_type(b, e->out.at[0]);
@@ -662,14 +671,9 @@ bool expand_fft(Builder *b, const Eqn *e, Val *out) {
         }
         size *= (double)*n;
     }
-    Dim rows = rows_in_groups(b, e, kind);
-    if (rows) {
-        out[0] = in_two_parts(b, e, rows);
-        return true;
-    }
-    Dim group = rows_together(b, e, kind);
-    if (group) {
-        out[0] = in_groups(b, e, group);
+    Dim group = rows_together(b, e, kind), rows = group ? 0 : rows_in_groups(b, e, kind);
+    if (group || rows) {
+        out[0] = group ? in_groups(b, e, group) : in_two_parts(b, e, rows);
         return true;
     }
     int64_t steps = steps_of(b, e, kind);
