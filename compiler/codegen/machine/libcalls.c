@@ -1,5 +1,6 @@
 #include <assert.h>
 #include "libcalls.h"
+#include "intrinsic.h"
 
 /* A host may define its own fmod or floor, which a library must not call. */
 
@@ -40,10 +41,8 @@ static void add_rows(Calls *c, const Target *t) {
 
 /* The row for an instruction; NULL: none. */
 static const Row *row_of(const Calls *c, LLVMValueRef i) {
-    LLVMOpcode op = LLVMGetInstructionOpcode(i);
-    if (op == LLVMFRem) return &c->rows[0];
-    if (op != LLVMCall || !LLVMIsAFunction(LLVMGetCalledValue(i))) return NULL;
-    unsigned id = LLVMGetIntrinsicID(LLVMGetCalledValue(i));
+    if (LLVMGetInstructionOpcode(i) == LLVMFRem) return &c->rows[0];
+    unsigned id = intrinsic_of(i);
     for (unsigned k = 0; k < c->n && id; k++)
         if (c->rows[k].id == id) return &c->rows[k];
     return NULL;

@@ -1,4 +1,5 @@
 #include "literals.h"
+#include "intrinsic.h"
 #include <assert.h>
 
 /* LLVM takes literals out of loops into registers before it orders the instructions. If a loop has more of them than
@@ -42,11 +43,7 @@ static bool computes(const Literals *l, LLVMValueRef i) {
     case LLVMFMul:
     case LLVMFCmp:
     case LLVMSelect: return true;
-    case LLVMCall: {
-        LLVMValueRef f = LLVMGetCalledValue(i);
-        return LLVMIsAFunction(f) && LLVMGetIntrinsicID(f) == l->fma;
-    }
-    default: return false;
+    default: return intrinsic_of(i) == l->fma;
     }
 }
 static uint32_t operands_of(LLVMValueRef i) {

@@ -1,4 +1,5 @@
 #include "loadmask.h"
+#include "intrinsic.h"
 #include "../emit/emit.h"
 #include <assert.h>
 
@@ -45,14 +46,10 @@ static LLVMTypeRef integer_like(LLVMTypeRef vector) {
                                                   : 0;
     return bits == 32 || bits == 64 ? LLVMIntTypeInContext(cx, bits) : NULL;
 }
-static bool calls(LLVMValueRef i, unsigned intrinsic) {
-    return LLVMGetInstructionOpcode(i) == LLVMCall && LLVMIsAFunction(LLVMGetCalledValue(i)) &&
-           LLVMGetIntrinsicID(LLVMGetCalledValue(i)) == intrinsic;
-}
 static void in_block(LLVMBuilderRef b, LLVMBasicBlockRef block, unsigned masked_load) {
     enum { MASK = 1 }; /* the operands are the address, the mask and what other lanes have */
     for (LLVMValueRef i = LLVMGetFirstInstruction(block); i; i = LLVMGetNextInstruction(i)) {
-        if (!calls(i, masked_load) || LLVMIsConstant(LLVMGetOperand(i, MASK))) continue;
+        if (intrinsic_of(i) != masked_load || LLVMIsConstant(LLVMGetOperand(i, MASK))) continue;
         LLVMTypeRef lane = integer_like(LLVMTypeOf(i));
         if (!lane) continue;
         LLVMPositionBuilderBefore(b, i);

@@ -1,4 +1,5 @@
 #include "opaque.h"
+#include "intrinsic.h"
 #include "../../arena.h"
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,11 +47,7 @@ static bool is_innermost(const Loops *l, uint32_t header) {
         if (l->last[i]) return false;
     return true;
 }
-static bool is_call(LLVMValueRef i) {
-    if (LLVMGetInstructionOpcode(i) != LLVMCall) return false;
-    LLVMValueRef f = LLVMGetCalledValue(i);
-    return !LLVMIsAFunction(f) || !LLVMGetIntrinsicID(f);
-}
+static bool is_call(LLVMValueRef i) { return LLVMGetInstructionOpcode(i) == LLVMCall && !intrinsic_of(i); }
 static bool calls(const Loops *l, uint32_t header) {
     for (uint32_t k = header; k <= l->last[header]; k++)
         for (LLVMValueRef i = LLVMGetFirstInstruction(l->blocks[k]); i; i = LLVMGetNextInstruction(i))

@@ -305,6 +305,7 @@ static void schedule_product(Plan *p, Step *s, DeviceDot *d) {
     dot_device_run(p, s, d);
     choose_parts(p, s, d);
     bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
+    /* bytes transposed for both operands go through registers: with two blocks they spilled 8 to 212 bytes of them */
     bool bytewise = dtype_bytes(d->as) == 1 && !d->side[0].along_terms && !d->side[1].along_terms;
     bool several = (copied || d->form == DOT_MMA) && !bytewise;
     d->blocks = several && d->tile.columns < TILE_WIDE ? TILE_BLOCKS : 1;

@@ -511,6 +511,16 @@ static int64_t more_bytes(Builder *b, const Eqn *e, uint32_t axes) {
     int64_t from = row_bytes(b, b_type(b, e->in.at[0]), axes), to = row_bytes(b, b_type(b, e->out.at[0]), axes);
     return options_for_device(b->cx->options) || !from || !to ? 0 : from > to ? from : to;
 }
+/* Of the complex numbers that the first axis is transformed as. */
+static int64_t length_of(const Eqn *e, Kind kind) {
+    int64_t n = param_dims(e, K_fft_lengths).at[0];
+    return kind == RFFT || kind == IRFFT ? complex_length(n) : n;
+}
+static bool are_moved(Builder *b, const Eqn *e, Kind kind, Dim rows) {
+    int64_t n = length_of(e, kind);
+    bool real = kind == RFFT || kind == IRFFT;
+    return param_dims(e, K_fft_lengths).n == 1 && side_by_side(b, (Axis){rows, n, 1}, n, real);
+}
 /* The rows of such a group; 0: there are no groups. */
 static Dim rows_together(Builder *b, const Eqn *e, Kind kind) {
     Dims lengths = param_dims(e, K_fft_lengths);
@@ -519,10 +529,9 @@ static Dim rows_together(Builder *b, const Eqn *e, Kind kind) {
     bool more = b_type(b, e->in.at[0])->rank > lengths.n; /* axes: of one array they are left out */
     if (!dim_is_const(rows) || !bytes || rows <= MOST_TOGETHER / bytes) return 0;
     if (rows == 1) return more && lengths.n > 1;
-    bool real = kind == RFFT || kind == IRFFT;
-    int64_t most = GROUP_BYTES / bytes, n = real ? complex_length(lengths.at[0]) : lengths.at[0];
+    int64_t most = GROUP_BYTES / bytes;
     if (lengths.n > 1 && !most) return 1;
-    if (lengths.n == 1 && side_by_side(b, (Axis){rows, n, 1}, n, real)) group = moved_together(rows, bytes);
+    if (are_moved(b, e, kind, rows)) group = moved_together(rows, bytes);
     if (!group) group = divisor(rows, most, 1);
     return GROUP_SHARE * group >= most ? group : 0;
 }
@@ -530,13 +539,11 @@ static Dim rows_together(Builder *b, const Eqn *e, Kind kind) {
    and the rest thus small. 322 real rows of 625 take 0.54 ms so, not 0.95. The number of those in groups; 0: all are
    transformed together. */
 static Dim rows_in_groups(Builder *b, const Eqn *e, Kind kind) {
-    Dims lengths = param_dims(e, K_fft_lengths);
-    Dim rows = rows_of(b, b_type(b, e->in.at[0]), lengths.n);
-    bool real = kind == RFFT || kind == IRFFT;
-    int64_t n = real ? complex_length(lengths.at[0]) : lengths.at[0];
-    if (lengths.n > 1 || !dim_is_const(rows) || rows % MANY_ROWS == 0) return 0;
+    Dim rows = rows_of(b, b_type(b, e->in.at[0]), param_dims(e, K_fft_lengths).n);
+    int64_t n = length_of(e, kind);
+    if (!dim_is_const(rows) || rows % MANY_ROWS == 0) return 0;
     Dim least = n >= LONGEST_ROW ? MANY_ROWS : n >= LONG_ROW ? 4 * MANY_ROWS : 32 * MANY_ROWS;
-    return rows > least && side_by_side(b, (Axis){rows, n, 1}, n, real) ? rows - rows % MANY_ROWS : 0;
+    return rows > least && are_moved(b, e, kind, rows) ? rows - rows % MANY_ROWS : 0;
 }
 static Val in_two_parts(Builder *b, const Eqn *e, Dim first) {
     const ArrayType *from = b_type(b, e->in.at[0]), *to = b_type(b, e->out.at[0]);
