@@ -167,7 +167,7 @@ check: all $(addprefix $(B)/tests/,runner programs symbolic params normalise law
 	@sh tests/check.sh $(B) $(MODE)
 # All cases on the interpreter of PTX: half an hour.
 check-gpu: all $(addprefix $(B)/tests/,runner gpu/libcuda.so.1 gpu/nccl/libnccl.so.2)
-	@sh tests/gpu-cases.sh $(B) 1 $(addprefix ../shared/cases/,jax wild seeds facts jax-tx tx2)
+	@sh tests/gpu-cases.sh $(B) 1 1
 	@sh tests/gpu-ptxas.sh $(B) 1 tests/cases examples
 # Constants beyond 2 GiB, 8 GiB in all: some minutes, 20 GB of disk.
 check-large: all

@@ -78,7 +78,7 @@ all() {
     part sh tests/dlpack.sh "$build" "$mode"
     part sh tests/gpu-solver.sh "$build" "$mode"
     aside_end
-    case $mode in release) some=0.2 ;; *) some=0.02 ;; esac # compiling takes 20 times as long
+    case $mode in release) some='0.3 0.5' ;; *) some='0.02 0.01' ;; esac # compiling takes 20 times as long
     part sh tests/gpu-cases.sh "$build" $some # all: make check-gpu
     part sh tests/gpu-ptxas.sh "$build" 0.02 tests/cases
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"

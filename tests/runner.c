@@ -13,7 +13,9 @@
        --without REGEX   only cases whose path does not
        --extra FLAG      a flag for every compilation; repeatable
        --fixed R         this part of the cases with --vmap again, with -D for each batch: its size in S.in.npz
-       --part R          this part of the cases alone
+       --part R[,S]      this part of the cases alone; of R,S what is in the part S but not in R
+       --orders          for a GPU: called in a process of its own with blocks and warps in the other order too
+                         (JAXCC_GPU_ORDER=1), a program gives the same bytes
        --seed N          draws others; default 0
        --transform FLAG  S.jaxpr under FLAG gives what S.static gives under it, of S.in.npz and drawn numbers for
                          what FLAG adds; a case of which S.static does not compile so is left out
@@ -64,8 +66,8 @@ typedef struct {
 typedef struct {
     const char *filter, *without, *prims, *dtypes, *fail_list, *transform, *extra[MOST_EXTRA];
     int nextra, jobs, seed;
-    double min_pass, fixed, part;
-    bool strict, only, roundtrip, unlimited;
+    double min_pass, fixed, part[2]; /* cases from … to … */
+    bool strict, only, roundtrip, unlimited, orders;
     Cases cases;
     char tmp[64];
     Report *reports;
@@ -75,6 +77,23 @@ static const char *in_tmp(const Run *r, const char *name) {
     char *path = NULL;
     if (asprintf(&path, "%s/%d-%s", r->tmp, (int)getpid(), name) < 0) abort();
     return path;
+}
+
+/* What this process prints is kept for what is said of it. */
+static void to_log(const Run *r) {
+    int fd = open(in_tmp(r, "log"), O_CREAT | O_TRUNC | O_WRONLY, 0600);
+    dup2(fd, 1);
+    dup2(fd, 2);
+}
+/* Removes the files of a process. */
+static void forget(const Run *r, pid_t process) {
+    static const char *const names[] = {"case.so",   "log",      "out.npz",  "want.npz", "in.npz",
+                                        "given.npz", "last.npz", "fixed.so", "again.npz"};
+    for (unsigned k = 0; k < sizeof names / sizeof *names; k++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/%d-%s", r->tmp, (int)process, names[k]);
+        unlink(path);
+    }
 }
 
 static bool exists(const char *path) { return access(path, R_OK) == 0; }
@@ -297,8 +316,35 @@ static bool gives(const Run *r, const Case *c, const char *so, const char *suffi
         tell(report, MISMATCH, why);
     return good;
 }
+/* With the other order it gives what will be in `again`: a process has one driver with one order. */
+static bool gives_again(const Run *r, const Case *c, const char *so, const char *again, Report *report) {
+    alarm(MOST_SECONDS);
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(MOST_SECONDS);
+        to_log(r);
+        setenv("JAXCC_GPU_ORDER", "1", 1);
+        bool good = gives(r, c, so, "", report) && rename(in_tmp(r, "out.npz"), again) == 0;
+        _exit(!good);
+    }
+    int status = 1;
+    if (child < 0 || waitpid(child, &status, 0) != child) status = 1;
+    forget(r, child);
+    if (status == 0) return true;
+    char why[240];
+    snprintf(why, sizeof why, "in the other order: %.200s", report->why);
+    tell(report, WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? TIMEOUT : report->outcome, why);
+    return false;
+}
 static bool gives_all(const Run *r, const Case *c, const char *so, Report *report) {
+    const char *again = in_tmp(r, "again.npz");
+    bool orders = r->orders && !must_fail(c);
+    if (orders && !gives_again(r, c, so, again, report)) return false;
     if (!gives(r, c, so, "", report)) return false;
+    if (orders && !same_bytes(in_tmp(r, "out.npz"), again)) {
+        tell(report, MISMATCH, "the order of blocks and warps shows in its results");
+        return false;
+    }
     for (char k[] = "2"; k[0] <= '9' && !must_fail(c); k[0]++) {
         char name[16];
         snprintf(name, sizeof name, ".in%s.npz", k);
@@ -308,23 +354,24 @@ static bool gives_all(const Run *r, const Case *c, const char *so, Report *repor
     return true;
 }
 
-/* Is the case in the part that is drawn? */
-static bool drawn_case(const Run *r, const Case *c, double part) {
+/* Is the case in the part [from, to) that is drawn? */
+static bool drawn_case(const Run *r, const Case *c, double from, double to) {
     uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)r->seed;
     for (const char *at = c->path; *at; at++) h = (h ^ (unsigned char)*at) * 0x100000001b3u;
     h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
-    return (double)(h >> 11) * 0x1p-53 < part;
+    double at = (double)(h >> 11) * 0x1p-53;
+    return from <= at && at < to;
 }
 static void draw_part(Run *r) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < r->cases.n; i++)
-        if (drawn_case(r, &r->cases.at[i], r->part)) r->cases.at[n++] = r->cases.at[i];
+        if (drawn_case(r, &r->cases.at[i], r->part[0], r->part[1])) r->cases.at[n++] = r->cases.at[i];
     r->cases.n = n;
 }
 /* With sizes of batches it gives the same. */
 static bool gives_fixed(const Run *r, const Case *c, const char *so, Report *report) {
     Words flags = words_of(c);
-    if (!has_flag(&flags, "--vmap=") || must_fail(c) || !drawn_case(r, c, r->fixed)) return true;
+    if (!has_flag(&flags, "--vmap=") || must_fail(c) || !drawn_case(r, c, 0, r->fixed)) return true;
     const char *name = has_flag(&flags, "--linearize") ? CASE_NAME "_fwd" : CASE_NAME;
     BatchSizes sizes = batch_sizes(so, name, case_file(c, ".in.npz"), flags.at, flags.n);
     if (!sizes.n) return true;
@@ -341,9 +388,7 @@ static bool gives_fixed(const Run *r, const Case *c, const char *so, Report *rep
 /* In the case's own process. */
 static void one(const Run *r, const Case *c, Report *report) {
     const char *so = in_tmp(r, "case.so");
-    int fd = open(in_tmp(r, "log"), O_CREAT | O_TRUNC | O_WRONLY, 0600);
-    dup2(fd, 1);
-    dup2(fd, 2);
+    to_log(r);
     if (r->roundtrip)
         print_twice(r, c, in_tmp(r, "log"), report);
     else if (r->transform)
@@ -394,13 +439,7 @@ static void finish(Run *r, uint32_t i, pid_t child, int status) {
         if (why[0]) tell(report, CRASH, why);
         show(r->cases.at[i].path, log);
     }
-    static const char *const names[] = {"case.so", "log",       "out.npz",  "want.npz",
-                                        "in.npz",  "given.npz", "last.npz", "fixed.so"};
-    for (unsigned k = 0; k < sizeof names / sizeof *names; k++) {
-        char path[128];
-        snprintf(path, sizeof path, "%s/%d-%s", r->tmp, (int)child, names[k]);
-        unlink(path);
-    }
+    forget(r, child);
 }
 
 static void run_all(Run *r) {
@@ -467,6 +506,7 @@ static bool options(Run *r, int argc, char **argv) {
         bool *flag = strcmp(a, "--strict") == 0      ? &r->strict
                      : strcmp(a, "--only") == 0      ? &r->only
                      : strcmp(a, "--unlimited") == 0 ? &r->unlimited
+                     : strcmp(a, "--orders") == 0    ? &r->orders
                      : strcmp(a, "--roundtrip") == 0 ? &r->roundtrip
                                                      : NULL;
         if (flag) {
@@ -494,7 +534,7 @@ static bool options(Run *r, int argc, char **argv) {
         else if (strcmp(a, "--fixed") == 0)
             r->fixed = atof(v);
         else if (strcmp(a, "--part") == 0)
-            r->part = atof(v);
+            r->part[0] = strchr(v, ',') ? atof(v) : 0, r->part[1] = atof(strchr(v, ',') ? strchr(v, ',') + 1 : v);
         else if (strcmp(a, "--seed") == 0)
             r->seed = atoi(v);
         else if (strcmp(a, "--fail-list") == 0)
@@ -514,7 +554,7 @@ int main(int argc, char **argv) {
     if (!options(&r, argc, argv)) return fputs("usage: see tests/runner.c\n", stderr), 2;
     if (r.filter) cases_keep(&r.cases, r.filter, true);
     if (r.without) cases_keep(&r.cases, r.without, false);
-    if (r.part > 0) draw_part(&r);
+    if (r.part[1] > 0) draw_part(&r);
     if (r.prims) cases_list(&r.cases, r.prims, r.dtypes, r.only);
     setenv("JAXCC_NUM_THREADS", "2", 0);
     setenv("NO_COLOR", "1", 1);

@@ -87,7 +87,9 @@ static void add_turns(const Product *p, V from, V to, V turns, uint32_t n, V *su
 static void clear(const Product *p, uint32_t n, V *sums) {
     for (uint32_t i = 0; i < n; i++) sums[i] = gemm_zero(p->e, p->acc, 1);
 }
-/* Blocks of them; their sums are added to wide forms in the thread's own memory. */
+/* Blocks of them; their sums are added to wide forms in the thread's own memory, a few at a time: ptxas reads as many
+   of those ahead as it has registers for, and spilled 4 to 116 bytes. */
+enum { WIDE_AT_ONCE = 8 };
 static void add_blocks(const Product *p, V turns, uint32_t n, V *sums) {
     Emit *e = p->e;
     V block = em_i64(e, p->dot->block / p->dot->tile.terms), at[TILE_SUMS];
@@ -102,7 +104,10 @@ static void add_blocks(const Product *p, V turns, uint32_t n, V *sums) {
     clear(p, n, sums);
     V from = em_arg(&f.scope, 0), to = em_bin(e, "llvm.intr.smin", em_add(p->e, from, block), turns);
     add_turns(p, from, to, turns, n, sums);
-    for (uint32_t i = 0; i < n; i++) gemm_widen(e, p->acc, at[i], sums[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        if (i && i % WIDE_AT_ONCE == 0) threads_meet_in_warp(p->k);
+        gemm_widen(e, p->acc, at[i], sums[i]);
+    }
     kernel_leave(p->k);
     em_for_end(e, &f, NULL, NULL);
     clear(p, n, sums);

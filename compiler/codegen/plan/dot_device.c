@@ -206,6 +206,8 @@ static bool streams(const DeviceDot *d) {
     bool is_short = d->tile.rows == MMA_SHORT || d->tile.columns == MMA_SHORT;
     return d->form == DOT_MMA && is_short && d->side[0].plain && d->side[1].plain;
 }
+/* Are the terms of both operands copied as they lie? Else they go through registers. */
+static bool is_copied(const DeviceDot *d) { return d->side[0].plain && d->side[1].plain; }
 static int64_t enough_tiles(const DeviceDot *d) { return streams(d) ? STREAM_TILES : ENOUGH_TILES; }
 /* A wide tile has all registers of a multiprocessor: nothing is evaluated there while its products wait, so both
    operands are copied. Columns that it would have in vain are few. */
@@ -232,11 +234,15 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
         if (*longer <= smaller) break;
         *longer /= 2;
     }
+    /* what is evaluated on its way needs registers: tiles of 128 x 128 had 129 to 255, and those with 128 spilled some */
+    bool evaluated = d->form == DOT_FMA && !is_copied(d);
+    if (evaluated && d->tile.columns == TILE_LONG && d->tile.rows == TILE_LONG) d->tile.rows = TILE_LEAST;
     bool longest = d->tile.rows == TILE_LONG && d->tile.columns == TILE_LONG;
     if (d->form == DOT_MMA_F64 && !dot_at_most(d->loops[DOT_COLUMNS].extent, TILE_LEAST) &&
         !dot_at_most(tiles(p, s), 2 * ENOUGH_TILES))
         d->tile.columns = TILE_LONG; /* 4096^3: 3789 us, so 3242; shared memory is read less often */
-    d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : longest ? LONG_TERMS : TILE_TERMS;
+    bool few = longest || (evaluated && d->tile.rows >= TILE_LEAST && d->tile.columns >= TILE_LEAST);
+    d->tile.terms = warps ? MMA_BYTES / dtype_bytes(d->as) : few ? LONG_TERMS : TILE_TERMS;
     d->tile.turns = warps ? MMA_TURNS : 2;
     if (warps && longest) widen(p, s, d);
     if (!streams(d)) return;
@@ -304,10 +310,9 @@ static void schedule_product(Plan *p, Step *s, DeviceDot *d) {
     if (d->warpgroups && !d->boxed && d->tile.columns == TILE_WIDE) d->tile.terms = BOX_LINE / dtype_bytes(d->as);
     dot_device_run(p, s, d);
     choose_parts(p, s, d);
-    bool copied = d->side[0].plain && d->side[1].plain; /* else what is read needs registers */
     /* bytes transposed for both operands go through registers: with two blocks they spilled 8 to 212 bytes of them */
     bool bytewise = dtype_bytes(d->as) == 1 && !d->side[0].along_terms && !d->side[1].along_terms;
-    bool several = (copied || d->form == DOT_MMA) && !bytewise;
+    bool several = (is_copied(d) || d->form == DOT_MMA || d->as == DT_f32) && !bytewise;
     d->blocks = several && d->tile.columns < TILE_WIDE ? TILE_BLOCKS : 1;
     Dim terms = d->parts > 1 ? (Dim)d->part_turns * d->tile.terms : s->dot->k;
     if (wide_bytes(s->dot->acc, 1)) d->block = dot_device_block(terms);
