@@ -262,6 +262,14 @@ static void store_lanes(Kernel *k, V base, Dtype d, V v, Ix address, Dim coef) {
     for (uint32_t l = 0; l < k->w; l++)
         em_store(e, em_extract(e, v, l), lane_address(k, base, t, at, stride, l), dtype_align(d));
 }
+/* Are all rows of the tile in the array? One that is padded or joined may be read for some alone. */
+static bool has_rows(const Kernel *k, const Buf *b, Dtype d, Ix address) {
+    const Step *s = k->x.step;
+    int64_t lo, hi;
+    if (!s->tile_tested || (k->x.inside && !s->tile_apart)) return true;
+    if (!ix_bounds(k->x.ix, address, &lo, &hi) || !dim_is_const(b->bytes)) return false;
+    return lo >= k->tile_at && hi - k->tile_at + k->tile <= b->bytes / dtype_bytes(d);
+}
 static bool tiled(Kernel *k, Ix address) {
     bool other;
     if (!k->tile || k->w != k->tile || k->tail.ptr || k->x.guard.v) return false;
@@ -289,7 +297,7 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
         m = reversed(k, load_vector(k, em_gep(e, base, first, t), d, mask.ptr ? reversed(k, mask) : mask));
     } else if (!other && column_of_rows(k, address, coef, rows)) {
         m = load_column(k, b, d, address, rows);
-    } else if (!other && tiled(k, address)) {
+    } else if (!other && tiled(k, address) && has_rows(k, b, d, address)) {
         m = load_tile(k, b, d, address, coef);
     } else if (!other && !mask.ptr && few_apart(k, coef)) {
         m = load_apart(k, b, d, address, (uint32_t)coef);

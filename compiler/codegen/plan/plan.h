@@ -246,6 +246,8 @@ typedef struct Step {
     Dim half;             /* written out, longer sums are two chains: the iterations of the first; 0: one */
     Edge *edges;          /* where padding begins (edge.c) */
     uint32_t nedges;
+    bool tile_tested;     /* conditions depend on the row of a tile, … */
+    bool tile_apart;      /* … some of which are no edges */
     Atom edge_loop;             /* the innermost loop that moves an index across an edge; 0: none */
     Atom tile;                  /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
                   0: none */
