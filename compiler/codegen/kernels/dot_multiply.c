@@ -157,7 +157,7 @@ static void multiply_warps(const Product *p, V slot, V *sums) {
 }
 uint32_t product_reads(const Product *p) {
     const DeviceDot *d = p->dot;
-    bool copied = d->side[0].plain && d->side[1].plain, some = dim_is_const(d->k) && d->k > 0;
+    bool copied = dot_device_copied(d), some = dim_is_const(d->k) && d->k > 0;
     if (d->form != DOT_MMA || d->warpgroups || d->boxed || d->block || !copied || !some) return 0;
     return d->tile.columns == TILE_WIDE ? 4 * parts(p, 0) + 2 * parts(p, 1) : 0;
 }

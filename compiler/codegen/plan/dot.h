@@ -143,6 +143,8 @@ void dot_device_plan(Plan *, Body *, Step *);
 void dot_device_schedule(Plan *, Step *);
 /* Which elements of the result are finished by one thread, and by its neighbours. */
 void dot_device_run(Plan *, const Step *, DeviceDot *);
+/* Are the terms of both operands copied as they lie? Else they go through registers. */
+bool dot_device_copied(const DeviceDot *);
 /* How many of the terms are added in registers before their sum is added to a wide form; 0: all. */
 uint32_t dot_device_block(Dim terms);
 /* How the operands at these indices are read, and what multiplies them. */

@@ -201,19 +201,18 @@ static uint32_t length(Dim extent, uint32_t most, uint32_t least) {
     while (most > least && dot_at_most(extent, most / 2)) most /= 2;
     return most;
 }
+bool dot_device_copied(const DeviceDot *d) { return d->side[0].plain && d->side[1].plain; }
 /* Is a tile so short one way that memory takes longer to bring its terms than tensor cores to multiply them? */
 static bool streams(const DeviceDot *d) {
     bool is_short = d->tile.rows == MMA_SHORT || d->tile.columns == MMA_SHORT;
-    return d->form == DOT_MMA && is_short && d->side[0].plain && d->side[1].plain;
+    return d->form == DOT_MMA && is_short && dot_device_copied(d);
 }
-/* Are the terms of both operands copied as they lie? Else they go through registers. */
-static bool is_copied(const DeviceDot *d) { return d->side[0].plain && d->side[1].plain; }
 static int64_t enough_tiles(const DeviceDot *d) { return streams(d) ? STREAM_TILES : ENOUGH_TILES; }
 /* A wide tile has all registers of a multiprocessor: nothing is evaluated there while its products wait, so both
    operands are copied. Columns that it would have in vain are few. */
 static void widen(Plan *p, const Step *s, DeviceDot *d) {
     Dim extent = d->loops[DOT_COLUMNS].extent;
-    if (!d->side[0].plain || !d->side[1].plain) return;
+    if (!dot_device_copied(d)) return;
     if (dim_is_const(extent) && 8 * (-extent & (TILE_WIDE - 1)) > extent) return;
     d->tile.columns = TILE_WIDE;
     if (dot_at_most(tiles(p, s), ENOUGH_TILES - 1))
@@ -235,7 +234,7 @@ static void choose_tile(Plan *p, const Step *s, DeviceDot *d) {
         *longer /= 2;
     }
     /* what is evaluated on its way needs registers: tiles of 128 x 128 had 129 to 255, and those with 128 spilled some */
-    bool evaluated = d->form == DOT_FMA && !is_copied(d);
+    bool evaluated = d->form == DOT_FMA && !dot_device_copied(d);
     if (evaluated && d->tile.columns == TILE_LONG && d->tile.rows == TILE_LONG) d->tile.rows = TILE_LEAST;
     bool longest = d->tile.rows == TILE_LONG && d->tile.columns == TILE_LONG;
     if (d->form == DOT_MMA_F64 && !dot_at_most(d->loops[DOT_COLUMNS].extent, TILE_LEAST) &&
@@ -312,7 +311,7 @@ static void schedule_product(Plan *p, Step *s, DeviceDot *d) {
     choose_parts(p, s, d);
     /* bytes transposed for both operands go through registers: with two blocks they spilled 8 to 212 bytes of them */
     bool bytewise = dtype_bytes(d->as) == 1 && !d->side[0].along_terms && !d->side[1].along_terms;
-    bool several = (is_copied(d) || d->form == DOT_MMA || d->as == DT_f32) && !bytewise;
+    bool several = (dot_device_copied(d) || d->form == DOT_MMA || d->as == DT_f32) && !bytewise;
     d->blocks = several && d->tile.columns < TILE_WIDE ? TILE_BLOCKS : 1;
     Dim terms = d->parts > 1 ? (Dim)d->part_turns * d->tile.terms : s->dot->k;
     if (wide_bytes(s->dot->acc, 1)) d->block = dot_device_block(terms);
