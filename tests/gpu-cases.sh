@@ -12,11 +12,11 @@ export LD_LIBRARY_PATH="$build/tests/gpu" JAXCC_GPU_RACES=3 JAXCC_GPU_UNINITIALI
 gpu_cases() { "$build/tests/runner" --extra --target=nvptx64 "$@"; }
 failed=0
 in_orders() { # PART OPTION...
-    part=$1
+    some=$1
     shift
-    half=$(awk -v part="$part" 'BEGIN { print part == 1 ? 1 : part / 2 }')
+    half=$(awk -v some="$some" 'BEGIN { print some == 1 ? 1 : some / 2 }')
     gpu_cases --orders --part "$half" --extra -march=sm_90 "$@" || failed=1
-    [ "$half" = 1 ] || half=$half,$part
+    [ "$half" = 1 ] || half=$half,$some
     gpu_cases --orders --part "$half" --extra -march=sm_80 "$@" || failed=1
 }
 in_orders "$part" --strict --without '/sums-long' tests/cases # 16 million elements are too many for an interpreter

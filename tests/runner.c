@@ -87,8 +87,10 @@ static void to_log(const Run *r) {
 }
 /* Removes the files of a process. */
 static void forget(const Run *r, pid_t process) {
-    static const char *const names[] = {"case.so",   "log",      "out.npz",  "want.npz", "in.npz",
-                                        "given.npz", "last.npz", "fixed.so", "again.npz"};
+    static const char *const names[] = {"case.so",    "log",        "out.npz",    "want.npz",   "in.npz",
+                                        "given.npz",  "last.npz",   "fixed.so",   "again.npz",  "again2.npz",
+                                        "again3.npz", "again4.npz", "again5.npz", "again6.npz", "again7.npz",
+                                        "again8.npz", "again9.npz"};
     for (unsigned k = 0; k < sizeof names / sizeof *names; k++) {
         char path[128];
         snprintf(path, sizeof path, "%s/%d-%s", r->tmp, (int)process, names[k]);
@@ -316,42 +318,54 @@ static bool gives(const Run *r, const Case *c, const char *so, const char *suffi
         tell(report, MISMATCH, why);
     return good;
 }
-/* With the other order it gives what will be in `again`: a process has one driver with one order. */
-static bool gives_again(const Run *r, const Case *c, const char *so, const char *again, Report *report) {
-    alarm(MOST_SECONDS);
+/* The outputs of the inputs numbered `suffix` in the other order, of the case that this process runs. */
+static const char *other_outputs(const Run *r, pid_t process, const char *suffix) {
+    char *path;
+    if (asprintf(&path, "%s/%d-again%s.npz", r->tmp, (int)process, suffix) < 0) abort();
+    return path;
+}
+/* All inputs, whose outputs are kept for the process that began this one, or compared with those that it kept. */
+static bool gives_each(const Run *r, const Case *c, const char *so, bool keeps, Report *report) {
+    for (char k[] = "1"; k[0] <= '9'; k[0]++) {
+        const char *suffix = k[0] == '1' ? "" : k, *out = in_tmp(r, "out.npz");
+        char name[16];
+        snprintf(name, sizeof name, ".in%s.npz", suffix);
+        if (suffix[0] && !exists(case_file(c, name))) break;
+        if (!gives(r, c, so, suffix, report)) return false;
+        if (must_fail(c)) break;
+        if (keeps && rename(out, other_outputs(r, getppid(), suffix)) != 0) return false;
+        if (!keeps && r->orders && !same_bytes(out, other_outputs(r, getpid(), suffix))) {
+            tell(report, MISMATCH, "the order of blocks and warps shows in its results");
+            return false;
+        }
+    }
+    return true;
+}
+/* In the other order, in a process of its own: one has one driver with one order. */
+static bool gives_in_other(const Run *r, const Case *c, const char *so, Report *report) {
+    alarm(0); /* the child has its own */
     pid_t child = fork();
     if (child == 0) {
         alarm(MOST_SECONDS);
         to_log(r);
         setenv("JAXCC_GPU_ORDER", "1", 1);
-        bool good = gives(r, c, so, "", report) && rename(in_tmp(r, "out.npz"), again) == 0;
-        _exit(!good);
+        _exit(!gives_each(r, c, so, true, report));
     }
     int status = 1;
     if (child < 0 || waitpid(child, &status, 0) != child) status = 1;
+    alarm(MOST_SECONDS);
+    if (status) { /* what it printed is what is shown */
+        char log[128], why[240];
+        snprintf(log, sizeof log, "%s/%d-log", r->tmp, (int)child);
+        rename(log, in_tmp(r, "log"));
+        snprintf(why, sizeof why, "in the other order: %.200s", report->why);
+        tell(report, WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? TIMEOUT : report->outcome, why);
+    }
     forget(r, child);
-    if (status == 0) return true;
-    char why[240];
-    snprintf(why, sizeof why, "in the other order: %.200s", report->why);
-    tell(report, WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? TIMEOUT : report->outcome, why);
-    return false;
+    return status == 0;
 }
 static bool gives_all(const Run *r, const Case *c, const char *so, Report *report) {
-    const char *again = in_tmp(r, "again.npz");
-    bool orders = r->orders && !must_fail(c);
-    if (orders && !gives_again(r, c, so, again, report)) return false;
-    if (!gives(r, c, so, "", report)) return false;
-    if (orders && !same_bytes(in_tmp(r, "out.npz"), again)) {
-        tell(report, MISMATCH, "the order of blocks and warps shows in its results");
-        return false;
-    }
-    for (char k[] = "2"; k[0] <= '9' && !must_fail(c); k[0]++) {
-        char name[16];
-        snprintf(name, sizeof name, ".in%s.npz", k);
-        if (!exists(case_file(c, name))) break;
-        if (!gives(r, c, so, k, report)) return false;
-    }
-    return true;
+    return (!r->orders || gives_in_other(r, c, so, report)) && gives_each(r, c, so, false, report);
 }
 
 /* Is the case in the part [from, to) that is drawn? */
