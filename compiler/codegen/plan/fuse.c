@@ -120,8 +120,7 @@ void plan_reads(Plan *p, Val v, const Ix *index, Seen *seen, void *user) {
     eval_value(record(p, NULL, seen, user), v, index);
 }
 
-/* An arbitrary index, for callers that only need to know which values are read. */
-static const Ix *any_index(Plan *p, Val v) {
+const Ix *plan_any_index(Plan *p, Val v) {
     const ArrayType *t = val_array(p->cx, v);
     Ix *index = arena_new(p->arena, Ix, t->rank + 1);
     for (uint32_t d = 0; d < t->rank; d++) index[d] = ix_atom(p->ix, atom_loop(p->ix, t->dims[d]));
@@ -179,7 +178,7 @@ static void store_for(void *user, Val v, const Ix *index, Ix address) {
 }
 void step_evaluates(Plan *p, Body *b, Step *s, Val v) {
     Reads r = {.p = p, .body = b, .step = s};
-    plan_reads(p, v, any_index(p, v), store_for, &r);
+    plan_reads(p, v, plan_any_index(p, v), store_for, &r);
 }
 static void reads_all(Plan *p, const Eqn *e, uint32_t n, Seen *seen, void *user, const Ix *index) {
     const ArrayType *y = val_array(p->cx, e->out.at[0]);
@@ -294,20 +293,69 @@ static uint32_t latest_step(Plan *p, Body *b, const Eqn *e, uint32_t nread, uint
     *leaves = r.nleaves;
     return r.latest;
 }
-/* The step an equation of this shape joins; NULL: none, and why. */
-static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread, bool reduction,
+static bool same_axes(Plan *p, const Step *s, const ArrayType *t, const bool *reduced) {
+    uint32_t a = 0;
+    for (uint32_t d = 0; d < t->rank; d++)
+        if (t->dims[d] != 1 && s->reduced[a++] != reduced[d]) return false;
+    return true;
+}
+static bool any_row(Plan *p, const Step *s) {
+    Ix index[MAX_RANK];
+    each(Val, v, s->members)
+        if (!match(s, val_array(p->cx, *v), false, index)) return true;
+    return false;
+}
+static bool reduces_in(Plan *p, const Step *s, const ArrayType *t, const bool *reduced) {
+    Ix index[MAX_RANK];
+    return match(s, t, false, index) && (s->reduces ? same_axes(p, s, t, reduced) : !any_row(p, s)) &&
+           s->nreductions < STEP_REDUCTIONS;
+}
+/* The latest step of which the first equation that reads the result, or a result of that, reads something else; 0: none
+   is known yet. */
+static uint32_t step_of_readers(Plan *p, Body *b, const Eqn *e) {
+    Reads r = {.p = p, .body = b};
+    for (uint32_t i = 0; i < READER_HOPS && !r.latest; i++) {
+        Val y = e->out.at[0];
+        e = e->out.n == 1 ? plan_info(p, y)->reader : NULL;
+        if (!e || (!eqn_point(e) && prim_lower[e->prim] != LOWER_INDEX)) break;
+        each(const Val, v, e->in)
+            if (*v != y && (val_info(p->cx, *v)->lit || plan_info(p, *v)->class != VAL_UNSEEN))
+                plan_reads(p, *v, plan_any_index(p, *v), latest, &r);
+    }
+    return r.latest;
+}
+/* Why it may not join the step, of which it reduces these axes; NULL: none. */
+static Apart apart_reducing(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *shape, uint32_t nread,
+                            const bool *reduced) {
+    if (reduced && s->kind != STEP_LOOPS) return APART_KIND;
+    Apart why = apart(p, b, s, e, shape, nread);
+    return !why && reduced && !reduces_in(p, s, shape, reduced) ? APART_REDUCTION : why;
+}
+/* The step an equation of this shape joins; NULL: none, and why. If that which computes its operands cannot be, it is
+   one that its readers will need, or one of the latest. */
+static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread, const bool *reduced,
                       Begun *begun) {
-    uint32_t leaves, from = latest_step(p, b, e, nread, &leaves);
+    uint32_t leaves, from = latest_step(p, b, e, nread, &leaves), wanted;
     *begun = (Begun){APART_NOT, from};
     if (!p->fuse) return NULL;
     if (from > 0) {
         Step *s = b->steps.at[from - 1];
-        begun->why = reduction && s->kind != STEP_LOOPS ? APART_KIND : apart(p, b, s, e, shape, nread);
+        begun->why = apart_reducing(p, b, s, e, shape, nread, reduced);
         if (!begun->why) return s;
+    }
+    if (p->target->device && begun->why == APART_REDUCTION) return NULL;
+    if (!p->target->device && from < b->steps.n && (wanted = step_of_readers(p, b, e)) > from) {
+        Step *s = b->steps.at[wanted - 1];
+        if (s->kind == STEP_LOOPS && !apart_reducing(p, b, s, e, shape, nread, reduced)) return s;
     }
     for (uint32_t i = b->steps.n, tries = 0; i > from && tries < JOIN_TRIES; i--, tries++) {
         Step *s = b->steps.at[i - 1];
-        if (s->kind == STEP_LOOPS && !apart(p, b, s, e, shape, nread)) return s;
+        Apart why = s->kind == STEP_LOOPS ? apart_reducing(p, b, s, e, shape, nread, reduced) : APART_KIND;
+        if (!why) return s;
+        if (p->target->device && why == APART_REDUCTION) {
+            *begun = (Begun){why, s->number};
+            return NULL;
+        }
     }
     return NULL;
 }
@@ -335,7 +383,7 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
         return;
     }
     Begun begun;
-    Step *s = step_for(p, b, e, t, e->in.n, false, &begun);
+    Step *s = step_for(p, b, e, t, e->in.n, NULL, &begun);
     if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t), s->begun = begun;
     Ix index[MAX_RANK] = {0};
     bool row, found = fits(s, t, index, &row);
@@ -346,28 +394,11 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     uint32_t most = program_carries(param_jaxpr(e, K_jaxpr));
     s->carried = most > s->carried ? most : s->carried;
 }
-static bool same_axes(Plan *p, const Step *s, const ArrayType *t, const bool *reduced) {
-    uint32_t a = 0;
-    for (uint32_t d = 0; d < t->rank; d++)
-        if (t->dims[d] != 1 && s->reduced[a++] != reduced[d]) return false;
-    return true;
-}
 static void set_axes(Step *s, const ArrayType *t, const bool *reduced) {
     uint32_t a = 0;
     for (uint32_t d = 0; d < t->rank; d++)
         if (t->dims[d] != 1) s->reduced[a++] = reduced[d];
     s->reduces = true;
-}
-static bool any_row(Plan *p, const Step *s) {
-    Ix index[MAX_RANK];
-    each(Val, v, s->members)
-        if (!match(s, val_array(p->cx, *v), false, index)) return true;
-    return false;
-}
-static bool reduces_in(Plan *p, const Step *s, const ArrayType *t, const bool *reduced) {
-    Ix index[MAX_RANK];
-    return match(s, t, false, index) && (s->reduces ? same_axes(p, s, t, reduced) : !any_row(p, s)) &&
-           s->nreductions < STEP_REDUCTIONS;
 }
 static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     const ArrayType *t = val_array(p->cx, e->in.at[0]);
@@ -375,9 +406,8 @@ static void plan_reduce(Plan *p, Body *b, const Eqn *e) {
     bool *reduced = arena_new(p->arena, bool, t->rank + 1);
     each(int64_t, a, axes) reduced[*a] = true;
     Begun begun;
-    Step *s = step_for(p, b, e, t, 1, true, &begun);
+    Step *s = step_for(p, b, e, t, 1, reduced, &begun);
     Ix index[MAX_RANK];
-    if (s && !reduces_in(p, s, t, reduced)) begun = (Begun){APART_REDUCTION, s->number}, s = NULL;
     if (!s) s = step_new(p, b, STEP_LOOPS, NULL, t), s->begun = begun;
     set_axes(s, t, reduced);
     match(s, t, false, index);
@@ -482,98 +512,6 @@ void step_result(Plan *p, Step *s, uint32_t k, Buf *buf) {
     ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
     *info = (Info){.class = class, .e = s->e, .out = k, .step = s->number, .uses = info->uses, .buf = buf};
 }
-/* ---- y = x with some elements overwritten */
-typedef struct {
-    Plan *p;
-    const Buf *buf;
-    bool yes;
-} Touches;
-static void touches(void *user, Val v, const Ix *index, Ix address) {
-    Touches *t = user;
-    if (!v) return;
-    const Info *info = plan_info(t->p, v);
-    t->yes |= info->class != VAL_SCALAR && same_buf(info->buf, t->buf);
-}
-/* Does evaluating v read the buffer? */
-static bool reads_buffer(Plan *p, Val v, const Buf *b) {
-    Touches t = {.p = p, .buf = b};
-    plan_reads(p, v, any_index(p, v), touches, &t);
-    return t.yes;
-}
-static bool larger(Plan *p, Val a, Val b) {
-    Dim over =
-        dim_sub(p->cx->types, type_size(p->cx->types, val_type(p->cx, a)), type_size(p->cx->types, val_type(p->cx, b)));
-    return dim_is_const(over) && over > 0;
-}
-/* May x's memory become that of the result? Yes if x is not read later, and if the elements written over it are not
-   computed from it at the same time. */
-static Buf *own_memory(Plan *p, Body *b, const Eqn *e) {
-    Val x = e->in.at[0];
-    const Info *old = plan_info(p, x);
-    if (old->uses || val_info(p->cx, x)->lit || old->class == VAL_VIRTUAL) return NULL;
-    Buf *from = plan_stored(p, b, x);
-    if (old->borrowed || old->strides || old->offset) return NULL;
-    if (from->kind != BUF_WORK && !(from->kind == BUF_SLOT && from->k)) return NULL;
-    for (uint32_t i = 1; i < e->in.n; i++) {
-        Val v = e->in.at[i];
-        if (!reads_buffer(p, v, from)) continue;
-        if (plan_info(p, v)->class != VAL_VIRTUAL || larger(p, v, x)) return NULL;
-        plan_cut(p, b, v);
-        plan_stored(p, b, v);
-    }
-    from->written = true;
-    return from;
-}
-Buf *plan_copied(Plan *p, Body *b, Val x) {
-    const Info *old = plan_info(p, x);
-    Buf *buf = buf_for(p, BUF_WORK, x);
-    if (old->class == VAL_MEMBER && !val_info(p->cx, x)->lit) {
-        step_store(p, step_of(b, old), x, buf, 0, NULL, DT_none);
-        return buf;
-    }
-    Step *s = step_new(p, b, STEP_LOOPS, NULL, val_array(p->cx, x));
-    step_evaluates(p, b, s, x);
-    step_store(p, s, x, buf, 0, NULL, DT_none);
-    return buf;
-}
-/* Memory for the result that contains x: its own or a copy. */
-static Buf *written_over(Plan *p, Body *b, const Eqn *e) {
-    Buf *own = own_memory(p, b, e);
-    return own ? own : plan_copied(p, b, e->in.at[0]);
-}
-static void plan_update(Plan *p, Body *b, const Eqn *e) {
-    Val x = e->in.at[0], update = e->in.at[1], y = e->out.at[0];
-    const ArrayType *t = val_array(p->cx, x), *u = val_array(p->cx, update);
-    Info *info = plan_info(p, y);
-    Buf *buf = written_over(p, b, e);
-    Dim *strides = arena_new(p->arena, Dim, t->rank + 1), stride = 1;
-    Ix offset = 0;
-    for (uint32_t d = t->rank; d-- > 0;) {
-        Val start = e->in.at[2 + d];
-        Dim most = dim_sub(p->cx->types, t->dims[d], u->dims[d]);
-        offset = ix_add(p->ix, offset, ix_scale(p->ix, index_start(p, start, most), stride));
-        strides[d] = stride;
-        stride = dim_mul(p->cx->types, stride, t->dims[d]);
-    }
-    Step *s = step_new(p, b, STEP_LOOPS, NULL, u);
-    for (uint32_t i = 1; i < e->in.n; i++) step_evaluates(p, b, s, e->in.at[i]);
-    step_store(p, s, update, buf, offset, strides, DT_none);
-    *info = (Info){.class = VAL_STORED, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
-}
-static bool plan_scatter(Plan *p, Body *b, const Eqn *e) {
-    Val y = e->out.at[0], update = e->in.at[2];
-    Info *info = plan_info(p, y);
-    Buf *buf = written_over(p, b, e);
-    Step *s = step_new(p, b, STEP_SCATTER, e, val_array(p->cx, update));
-    scatter_order(p, s);
-    s->cost = SCATTER_COST;
-    for (uint32_t i = 1; i < e->in.n; i++) step_evaluates(p, b, s, e->in.at[i]);
-    step_store(p, s, update, buf, 0, NULL, DT_none);
-    s->stores.at[0].scatter = e;
-    ValClass class = plan_register(p, y) ? VAL_SCALAR : VAL_STORED;
-    *info = (Info){.class = class, .e = e, .step = s->number, .uses = info->uses, .buf = buf};
-    return true;
-}
 static bool small(Plan *p, Val v) {
     Dim n = type_size(p->cx->types, val_type(p->cx, v));
     return dim_is_const(n) && n <= SMALL_SIZE;
@@ -614,7 +552,7 @@ static Step *step_for_piece(Plan *p, Body *b, Val x, bool beside, uint32_t from)
 }
 Step *step_beside(Plan *p, Body *b, Val v) {
     Reads r = {.p = p, .body = b};
-    plan_reads(p, v, any_index(p, v), latest, &r);
+    plan_reads(p, v, plan_any_index(p, v), latest, &r);
     if (!p->fuse || val_info(p->cx, v)->lit || plan_info(p, v)->class != VAL_VIRTUAL || !r.latest) return NULL;
     Step *s = b->steps.at[r.latest - 1];
     return may_store(p, b, s, v) ? s : NULL;
@@ -764,7 +702,9 @@ static void count_uses(Plan *p, const Jaxpr *j) {
     each(Eqn, e, j->eqns) {
         bool joins = prim_is(e->prim, JOINS) && !small(p, e->out.at[0]);
         each(Val, v, e->in) {
-            plan_info(p, *v)->once = plan_info(p, *v)->uses == 1;
+            Info *info = plan_info(p, *v);
+            info->once = info->uses == 1;
+            if (!info->reader) info->reader = e;
             if (joins && !val_info(p->cx, *v)->lit) plan_info(p, *v)->into = e;
         }
     }

@@ -51,13 +51,14 @@ typedef struct {
     uint32_t pieces; /* virtual: pieces of concatenations that evaluating it may read */
     uint32_t
         after; /* virtual: the step of the last scalar that extents follow from, of all that evaluating it goes through */
-    uint32_t level;  /* member: the stage of its step */
-    uint32_t need;   /* member: the last stage that evaluates it */
-    bool row;        /* member: has only the kept axes of the step */
-    bool stack;      /* member: what a loop of elements stacks; the loop writes it */
-    Ix turn;         /* stack: the index of its first axis */
-    bool once;       /* one operand of one equation is all that uses it */
-    const Eqn *into; /* joins it and other arrays to a large one; NULL: none does */
+    uint32_t level;    /* member: the stage of its step */
+    uint32_t need;     /* member: the last stage that evaluates it */
+    bool row;          /* member: has only the kept axes of the step */
+    bool stack;        /* member: what a loop of elements stacks; the loop writes it */
+    Ix turn;           /* stack: the index of its first axis */
+    bool once;         /* one operand of one equation is all that uses it */
+    const Eqn *reader; /* the first that reads it; NULL: none */
+    const Eqn *into;   /* joins it and other arrays to a large one; NULL: none does */
     Buf *buf;
     Ix offset;                   /* in `buf`, in elements from its start */
     const Dim *strides;          /* of its axes in `buf`, in elements; NULL: dense */
@@ -246,8 +247,8 @@ typedef struct Step {
     Dim half;             /* written out, longer sums are two chains: the iterations of the first; 0: one */
     Edge *edges;          /* where padding begins (edge.c) */
     uint32_t nedges;
-    bool tile_tested;     /* conditions depend on the row of a tile, … */
-    bool tile_apart;      /* … some of which are no edges */
+    bool tile_tested;           /* conditions depend on the row of a tile, … */
+    bool tile_apart;            /* … some of which are no edges */
     Atom edge_loop;             /* the innermost loop that moves an index across an edge; 0: none */
     Atom tile;                  /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
                   0: none */
@@ -506,6 +507,11 @@ Step *step_beside(Plan *, Body *, Val v);
 Buf *plan_reshaped(Plan *, Body *, Val v);
 /* RUNTIME, SPMD (runtime.c). */
 bool plan_runtime(Plan *, Body *, const Eqn *);
+/* An arbitrary index, for callers that only need to know which values are read. */
+const Ix *plan_any_index(Plan *, Val);
+/* Equations whose result is operand 0 with some elements overwritten (overwrite.c). */
+void plan_update(Plan *, Body *, const Eqn *);
+bool plan_scatter(Plan *, Body *, const Eqn *);
 /* A new buffer with the elements of v. */
 Buf *plan_copied(Plan *, Body *, Val v);
 /* The buffer of an operand that nothing reads after `e`; NULL if it must not be written. */
