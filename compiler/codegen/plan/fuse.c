@@ -317,7 +317,7 @@ static uint32_t step_of_readers(Plan *p, Body *b, const Eqn *e) {
     for (uint32_t i = 0; i < READER_HOPS && !r.latest; i++) {
         Val y = e->out.at[0];
         e = e->out.n == 1 ? plan_info(p, y)->reader : NULL;
-        if (!e || (!eqn_point(e) && prim_lower[e->prim] != LOWER_INDEX)) break;
+        if (!e || (!eqn_point(e) && !eqn_reduces(e) && prim_lower[e->prim] != LOWER_INDEX)) break;
         each(const Val, v, e->in)
             if (*v != y && (val_info(p->cx, *v)->lit || plan_info(p, *v)->class != VAL_UNSEEN))
                 plan_reads(p, *v, plan_any_index(p, *v), latest, &r);
