@@ -93,8 +93,11 @@ V kernel_dim(Kernel *, Dim); /* i64, in the outermost scope */
 
 /* ---- memory; addresses in elements */
 V kernel_buffer(Kernel *, Buf *);
-/* `rows`: the buffer consists of rows of that many elements (0: nothing is known). */
-Reg kernel_load(Kernel *, Buf *, Dtype, Ix address, Dim rows);
+/* The elements that a buffer consists of, and those of its rows; 0: nothing is known. */
+typedef struct {
+    Dim all, rows;
+} Dense;
+Reg kernel_load(Kernel *, Buf *, Dtype, Ix address, Dense);
 void kernel_store(Kernel *, Buf *, Dtype, Ix address, Reg);
 /* A value to be stored. Those that lie beside each other are stored together. */
 typedef struct {

@@ -12,6 +12,8 @@
 
 /* The most vectors of a tile, and lanes of one of them: the words of a vector. */
 enum { MAX_TILE = 16 };
+/* Elements that lie beside each other and are shuffled as a whole; of more, squares are transposed. */
+enum { MOST_INTERLEAVED = 4 };
 _Static_assert(KEY_ROWS - MAX_TILE > KEY_DIM, "each row of a tile has a kind of key");
 
 V kernel_buffer(Kernel *k, Buf *b) {
@@ -156,40 +158,106 @@ static void transpose(Emit *e, V *v, uint32_t w) {
             v[i + half] = em_shuffle(e, a, b, w, hi);
         }
 }
-/* Lanes 8 or 16 apart, at a known place of rows of so many elements, as those of an array of small matrices: as many
-   rows as that are loaded and transposed at a time, which gives all columns. */
-static bool square_rows(Kernel *k, Ix address, Dim coef) {
+/* ---- rows of 5 to 16 elements, which lie beside each other: as many as a square has are transposed at a time */
+/* Columns [from, from + n) of rows of `row` elements, which vectors of `side` lanes hold. */
+typedef struct {
+    uint32_t from, n, side, row;
+} Columns;
+/* The columns of the row from `from` on that are one square: at most a vector register of them, or as many as lanes. */
+static Columns columns_from(const Kernel *k, Dtype d, uint32_t from, uint32_t row) {
+    uint32_t most = k->x.plan->target->vector_bytes / dtype_bytes(d), n = row - from;
+    if (most > MAX_TILE) most = MAX_TILE;
+    if (most > k->w) most = k->w;
+    Columns c = {from, n < most ? n : most, 2, row};
+    while (c.side < c.n) c.side *= 2;
+    return c;
+}
+static V row_address(Kernel *k, V base, MlirType t, V at, int64_t offset) {
+    return em_gep(k->e, base, em_bin(k->e, "llvm.add", at, em_i64(k->e, offset)), t);
+}
+/* Are vectors of lanes transposed for rows of this length? LLVM 22 dies on vectors of elements of 128 bits. */
+static bool has_squares(const Kernel *k, Dtype d, Dim row) {
+    bool few = dim_is_const(row) && row > MOST_INTERLEAVED && row <= MAX_TILE;
+    return few && k->w > 1 && !k->tail.ptr && dtype_bytes(d) <= 8;
+}
+/* Are the lanes rows of so many elements, as of an array of small matrices, and is the address at a known place of
+   them? */
+static bool square_rows(Kernel *k, Dtype d, Ix address, Dim row, Dim bytes) {
+    Types *ts = k->x.plan->cx->types;
     const IxExpr *x = ix_at(k->x.ix, address);
-    if ((coef != 8 && coef != 16) || k->w % (uint32_t)coef || k->tail.ptr || k->x.guard.v || k->tile) return false;
+    if (k->x.guard.v || k->tile || !has_squares(k, d, row)) return false;
+    if (!bytes || dim_mod(ts, bytes, row * dtype_bytes(d)) != 0) return false; /* is the last row whole? */
     for (uint32_t i = 0; i < x->n; i++)
-        if (dim_mod(k->x.plan->cx->types, x->at[i].coef, coef) != 0) return false;
-    return dim_is_const(x->c) && x->c >= 0 && x->c < coef;
+        if (dim_mod(ts, x->at[i].coef, row) != 0) return false;
+    return dim_is_const(x->c) && x->c >= 0 && x->c < row;
 }
 static V joined_all(Emit *e, const V *v, uint32_t n) {
     return n == 1 ? v[0] : em_joined(e, joined_all(e, v, n / 2), joined_all(e, v + n / 2, n / 2));
 }
-static V load_square(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t n) {
+/* A vector of the row from these columns on: of what follows them in memory too, but in the last row of a square of
+   what is before them. */
+static V load_row(Kernel *k, V base, MlirType t, V at, Columns c, uint32_t row, uint32_t align) {
     Emit *e = k->e;
-    uint32_t column = (uint32_t)ix_at(k->x.ix, address)->c, groups = k->w / n, ids[MAX_TILE] = {0};
+    MlirType vt = em_vec(e, t, c.side);
+    bool last = row % c.side + 1 == c.side;
+    uint32_t more = last ? c.side - c.n : 0;
+    V v = em_load(e, vt, row_address(k, base, t, at, (int64_t)row * c.row + c.from - more), align);
+    return more ? em_part(e, v, more, c.side) : v;
+}
+static V load_square(Kernel *k, Buf *b, Dtype d, Ix address, uint32_t row) {
+    Emit *e = k->e;
+    uint32_t column = (uint32_t)ix_at(k->x.ix, address)->c, id[MAX_TILE] = {0};
     Ix first = ix_sub(k->x.ix, address, ix_dim(k->x.ix, column));
     MlirType t = em_memory_type(e, d);
-    V columns[MAX_TILE][MAX_LANES / 8], rows[MAX_TILE];
+    V parts[MAX_TILE][MAX_LANES / 2], rows[MAX_TILE];
     Reg r;
-    for (uint32_t i = 0; i < n; i++)
-        ids[i] = memo_id(&k->x, KEY_ROWS - 1 - i, (uint64_t)b->number << 32 | first, NULL, 0);
-    if (memo_get(&k->x, ids[column], &r)) return reg_v(r);
+    for (uint32_t i = 0; i < row; i++)
+        id[i] = memo_id(&k->x, KEY_ROWS - 1 - i, (uint64_t)b->number << 32 | first, NULL, 0);
+    if (memo_get(&k->x, id[column], &r)) return reg_v(r);
     V base = kernel_buffer(k, b), at = kernel_index(k, first);
-    for (uint32_t g = 0; g < groups; g++) {
-        for (uint32_t i = 0; i < n; i++) {
-            V row = em_gep(e, base, em_bin(e, "llvm.add", at, em_i64(e, (g * n + i) * n)), t);
-            rows[i] = em_load(e, em_vec(e, t, n), row, dtype_align(d));
-        }
-        transpose(e, rows, n);
-        for (uint32_t i = 0; i < n; i++) columns[i][g] = rows[i];
+    Columns c = columns_from(k, d, 0, row);
+    while (column >= c.from + c.n) c = columns_from(k, d, c.from + c.n, row);
+    uint32_t squares = k->w / c.side;
+    for (uint32_t g = 0; g < squares; g++) {
+        for (uint32_t i = 0; i < c.side; i++) rows[i] = load_row(k, base, t, at, c, g * c.side + i, dtype_align(d));
+        transpose(e, rows, c.side);
+        for (uint32_t i = 0; i < c.n; i++) parts[i][g] = rows[i];
     }
-    for (uint32_t i = 0; i < n; i++) memo_set(&k->x, ids[i], reg(joined_all(e, columns[i], groups), false, k->x.depth));
-    memo_get(&k->x, ids[column], &r);
+    for (uint32_t i = 0; i < c.n; i++)
+        memo_set(&k->x, id[c.from + i], reg(joined_all(e, parts[i], squares), false, k->x.depth));
+    memo_get(&k->x, id[column], &r);
     return reg_v(r);
+}
+/* Elements [0, n) of a vector. */
+static void store_first(Kernel *k, V v, uint32_t n, V p, Dtype d) {
+    MlirType t = em_memory_type(k->e, d);
+    for (uint32_t at = 0, part; at < n; at += part) {
+        part = n - at;
+        while (part & (part - 1)) part &= part - 1;
+        V one = part > 1 ? em_part(k->e, v, at, part) : em_extract(k->e, v, at);
+        em_store(k->e, one, em_gep(k->e, p, em_i64(k->e, at), t), dtype_align(d));
+    }
+}
+/* Vectors of lanes as the elements of rows. The last columns come first: a vector of fewer elements than it has lanes
+   is stored as a whole, over what is written later of the next row; only the last of a square is not. */
+static void store_square(Kernel *k, V base, V at, Dtype d, const V *v, Columns c) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d);
+    if (c.from + c.n < c.row) store_square(k, base, at, d, v, columns_from(k, d, c.from + c.n, c.row));
+    for (uint32_t g = 0; g < k->w / c.side; g++) {
+        V rows[MAX_TILE];
+        for (uint32_t i = 0; i < c.side; i++)
+            rows[i] = i < c.n ? em_part(e, v[c.from + i], g * c.side, c.side)
+                              : em_1(e, "llvm.mlir.poison", em_vec(e, t, c.side), 0, NULL, 0, NULL);
+        transpose(e, rows, c.side);
+        for (uint32_t i = 0; i < c.side; i++) {
+            V p = row_address(k, base, t, at, (int64_t)(g * c.side + i) * c.row + c.from);
+            if (i + 1 < c.side || c.n == c.side)
+                em_store(e, rows[i], p, dtype_align(d));
+            else
+                store_first(k, rows[i], c.n, p, d);
+        }
+    }
 }
 static V lane_address(Kernel *k, V base, MlirType t, V at, V stride, uint32_t lane) {
     return em_gep(k->e, base, em_add(k->e, at, em_bin(k->e, "llvm.mul", stride, em_i64(k->e, lane))), t);
@@ -277,7 +345,7 @@ static bool tiled(Kernel *k, Ix address) {
     return ix_coef(k->x.ix, address, k->first, &other) == 1 && !other;
 }
 
-Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
+Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dense dense) {
     Emit *e = k->e;
     bool other;
     if (!k->lane || !ix_uses(k->x.ix, address, k->lane)) return load_uniform(k, b, d, address);
@@ -287,6 +355,7 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
         return r;
     }
     Dim coef = ix_coef(k->x.ix, address, k->lane, &other);
+    Dim bytes = dense.all ? dim_mul(k->x.plan->cx->types, dense.all, dtype_bytes(d)) : b->bytes;
     V guard = k->x.guard.v ? kernel_vector(k, k->x.guard) : (V){NULL};
     V mask = both(k, guard, k->tail), base = kernel_buffer(k, b), m;
     MlirType t = em_memory_type(e, d);
@@ -295,13 +364,13 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dim rows) {
     } else if (!other && coef == -1) {
         V first = em_bin(e, "llvm.sub", kernel_index(k, address), em_i64(e, k->w - 1));
         m = reversed(k, load_vector(k, em_gep(e, base, first, t), d, mask.ptr ? reversed(k, mask) : mask));
-    } else if (!other && column_of_rows(k, address, coef, rows)) {
-        m = load_column(k, b, d, address, rows);
+    } else if (!other && column_of_rows(k, address, coef, dense.rows)) {
+        m = load_column(k, b, d, address, dense.rows);
     } else if (!other && tiled(k, address) && has_rows(k, b, d, address)) {
         m = load_tile(k, b, d, address, coef);
     } else if (!other && !mask.ptr && few_apart(k, coef)) {
         m = load_apart(k, b, d, address, (uint32_t)coef);
-    } else if (!other && square_rows(k, address, coef)) {
+    } else if (!other && square_rows(k, d, address, coef, bytes)) {
         m = load_square(k, b, d, address, (uint32_t)coef);
     } else if (!other && one_by_one(k)) {
         m = load_lanes(k, base, d, address, coef);
@@ -350,34 +419,25 @@ void kernel_store(Kernel *k, Buf *b, Dtype d, Ix address, Reg r) {
 }
 
 /* ---- stores of values whose elements lie beside each other: as many as the lanes are apart */
-/* Writes them: 2 to 4 interleaved, or 8 or 16 as rows. `first`: the address of the first. */
+/* Writes them: 2 to 4 interleaved, or more as rows. `first`: the address of the first. */
 static void store_beside(Kernel *k, Buf *b, Dtype d, Ix first, const Reg *r, uint32_t n) {
     Emit *e = k->e;
     MlirType t = em_memory_type(e, d);
     V base = kernel_buffer(k, b), at = kernel_index(k, first), v[MAX_TILE];
     for (uint32_t i = 0; i < n; i++) v[i] = em_to_memory(e, d, kernel_vector(k, r[i]));
-    if (n <= 4) {
+    if (n <= MOST_INTERLEAVED) {
         int64_t lanes[MAX_LANES];
         V low = em_joined(e, v[0], v[1]), high = n > 2 ? em_joined(e, v[2], v[n - 1]) : low;
         for (uint32_t i = 0; i < n * k->w; i++) lanes[i] = i % n * k->w + i / n;
         em_store(e, em_shuffle(e, low, high, n * k->w, lanes), em_gep(e, base, at, t), dtype_align(d));
         return;
     }
-    for (uint32_t g = 0; g < k->w / n; g++) {
-        V rows[MAX_TILE];
-        for (uint32_t i = 0; i < n; i++) rows[i] = em_part(e, v[i], g * n, n);
-        transpose(e, rows, n);
-        for (uint32_t i = 0; i < n; i++) {
-            V row = em_gep(e, base, em_bin(e, "llvm.add", at, em_i64(e, (g * n + i) * n)), t);
-            em_store(e, rows[i], row, dtype_align(d));
-        }
-    }
+    store_square(k, base, at, d, v, columns_from(k, d, 0, n));
 }
 /* How many values lie beside each other where the lanes are `coef` apart; 0: they are stored one by one. */
-static uint32_t beside(const Kernel *k, Dim coef) {
-    bool few = coef >= 2 && coef <= 4 && coef * k->w <= MAX_LANES;
-    bool rows = (coef == 8 || coef == 16) && k->w % (uint32_t)coef == 0;
-    return k->w > 1 && !k->tail.ptr && (few || rows) ? (uint32_t)coef : 0;
+static uint32_t beside(const Kernel *k, Dtype d, Dim coef) {
+    bool few = coef >= 2 && coef <= MOST_INTERLEAVED && coef * k->w <= MAX_LANES && !k->tail.ptr;
+    return k->w > 1 && (few || has_squares(k, d, coef)) ? (uint32_t)coef : 0;
 }
 /* Elements of the rows of a tile that lie beside each other, far apart along the lanes: transposed. */
 static void store_tile(Kernel *k, Buf *b, Dtype d, Ix first, Dim coef, const Reg *r) {
@@ -396,7 +456,7 @@ static void store_pending(Kernel *k, Pending *all, uint32_t n, uint32_t i) {
     const Pending p = all[i];
     Dim coef = k->lane ? ix_coef(k->x.ix, p.address, k->lane, &other) : 0;
     bool rows = !other && coef != 0 && tiled(k, p.address);
-    uint32_t want = other ? 0 : rows ? k->tile : beside(k, coef), found = 0, at[MAX_TILE];
+    uint32_t want = other ? 0 : rows ? k->tile : beside(k, p.d, coef), found = 0, at[MAX_TILE];
     Reg r[MAX_TILE];
     for (uint32_t m = 0; m < n && found < want; m++) { /* they come in order */
         bool next = !all[m].done && same_buf(all[m].buf, p.buf) && all[m].d == p.d &&

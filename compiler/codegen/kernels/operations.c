@@ -24,8 +24,10 @@ static Reg read(Eval *x, Val v, const Ix *index) {
     const ArrayType *t = val_array(k->x.plan->cx, v);
     const Info *info = plan_info(k->x.plan, v);
     if (info->class != VAL_SCALAR) {
-        Dim rows = info->strides || info->offset || !t->rank ? 0 : t->dims[t->rank - 1];
-        return kernel_load(k, info->buf, t->dtype, eval_address(k->x.plan, v, index), rows);
+        Dense dense = {0};
+        if (!info->strides && !info->offset && t->rank)
+            dense = (Dense){type_size(k->x.plan->cx->types, val_type(k->x.plan->cx, v)), t->dims[t->rank - 1]};
+        return kernel_load(k, info->buf, t->dtype, eval_address(k->x.plan, v, index), dense);
     }
     MlirBlock was = kernel_at(k, 0);
     Reg r = reg(frame_scalar(k->frame, v), true, 0);

@@ -47,7 +47,7 @@ static void write_one(Kernel *k, void *user) {
         return;
     }
     if (prim_combiner[e->prim] != P_none || program(e)) {
-        Reg old = kernel_load(k, st->buf, d, to, 0);
+        Reg old = kernel_load(k, st->buf, d, to, (Dense){0});
         V y = scatter_combined(k, d, kernel_vector(k, old), kernel_vector(k, update));
         update = reg(y, em_width(y) == 1 && old.uniform && update.uniform, update.depth);
     }
