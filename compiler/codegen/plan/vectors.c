@@ -16,8 +16,11 @@ static uint32_t pow2_floor(uint64_t n) {
 /* Elements of less than 4 bytes are done like those of 4, as which most are computed. */
 static uint32_t lanes_of(const Plan *p, uint32_t bytes) { return p->target->vector_bytes / (bytes < 4 ? 4 : bytes); }
 uint32_t vector_of(const Plan *p, const Step *s) { return lanes_of(p, s->widest ? s->widest : 4); }
+/* Are there several stores, whose lanes lie apart, of what costs little? With a mask they would be branches for each
+   lane. */
+static bool stores_apart(const Step *s) { return s->apart && s->stores.n > 1 && s->cost <= LONG_COST; }
 static bool has_masks(const Plan *p, const Step *s) {
-    return p->target->masks || (p->target->word_masks && s->narrowest >= 4);
+    return p->target->masks || (p->target->word_masks && s->narrowest >= 4 && !stores_apart(s));
 }
 
 /* ---- loops */
