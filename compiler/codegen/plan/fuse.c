@@ -346,11 +346,12 @@ static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, ui
     if (p->target->device && begun->why == APART_REDUCTION) return NULL;
     if (!p->target->device && from < b->steps.n && (wanted = step_of_readers(p, b, e)) > from) {
         Step *s = b->steps.at[wanted - 1];
-        if (s->kind == STEP_LOOPS && !apart_reducing(p, b, s, e, shape, nread, reduced)) return s;
+        if (s->kind == STEP_LOOPS && !s->beside && !apart_reducing(p, b, s, e, shape, nread, reduced)) return s;
     }
     for (uint32_t i = b->steps.n, tries = 0; i > from && tries < JOIN_TRIES; i--, tries++) {
         Step *s = b->steps.at[i - 1];
-        Apart why = s->kind == STEP_LOOPS ? apart_reducing(p, b, s, e, shape, nread, reduced) : APART_KIND;
+        Apart why =
+            s->kind == STEP_LOOPS && !s->beside ? apart_reducing(p, b, s, e, shape, nread, reduced) : APART_KIND;
         if (!why) return s;
         if (p->target->device && why == APART_REDUCTION) {
             *begun = (Begun){why, s->number};
@@ -574,6 +575,7 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
             continue;
         if (!literal && xi->class == VAL_MEMBER) {
             step_store(p, step_of(b, xi), x, part.buf, part.offset, part.strides, DT_none);
+            step_of(b, xi)->beside |= beside && !p->target->device;
             continue;
         }
         Step *s = computes && may_store(p, b, computes, x) ? computes : step_beside(p, b, x);
@@ -588,13 +590,6 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
     *info = (Info){.class = VAL_STORED, .e = e, .step = b->steps.n, .uses = info->uses, .buf = home.buf};
     if (inside) info->offset = home.offset, info->strides = home.strides;
 }
-/* Is each operand computed by a step, which can store it directly in its place? */
-static bool all_computed(Plan *p, const Eqn *e) {
-    each(Val, v, e->in)
-        if (val_info(p->cx, *v)->lit || plan_info(p, *v)->class != VAL_MEMBER) return false;
-    return true;
-}
-
 /* Does the reduction only reduce axes of extent 1, which moves no data? */
 static bool trivial_reduction(Plan *p, const Eqn *e) {
     const ArrayType *t = val_array(p->cx, e->in.at[0]);
@@ -606,8 +601,8 @@ static bool trivial_reduction(Plan *p, const Eqn *e) {
 static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     if (e->out.n && plan_info(p, e->out.at[0])->attention) return true;
     Lower how = prim_lower[e->prim];
-    bool joins = prim_is(e->prim, JOINS) &&
-                 (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES || (e->prim == P_stack && all_computed(p, e)));
+    bool joins = prim_is(e->prim, JOINS) && (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES ||
+                                             (e->prim == P_stack && joined_where_computed(p, e)));
     switch (how) {
     case LOWER_EXPAND:
     case LOWER_SAME:

@@ -42,3 +42,8 @@ bool joined_beside(Plan *p, const Eqn *e) {
         if (extent_of(p, e, *v) != 1) return false;
     return axis_of(e) + 1 == t->rank && e->in.n <= MOST_BESIDE;
 }
+bool joined_where_computed(Plan *p, const Eqn *e) {
+    uint32_t n = 0;
+    each(Val, v, e->in) n += !val_info(p->cx, *v)->lit && plan_info(p, *v)->class == VAL_MEMBER;
+    return n == e->in.n || (n && joined_beside(p, e) && !p->target->device);
+}

@@ -240,6 +240,7 @@ typedef struct Step {
     uint32_t nkept, nred; /* together at most STEP_NEST */
     Atom lane;            /* the loop along which vectors run; 0: none */
     Atom unrolled;        /* a short kept loop that is unrolled; 0: none */
+    bool beside;          /* it stores values beside each other: unrelated equations do not join it */
     bool interleaved;     /* the elements of all its iterations are stored together */
     Atom jam;             /* a kept loop with several iterations at once, which share loads; 0: none */
     bool apart;           /* lanes read or write elements that do not lie beside each other */
@@ -443,6 +444,8 @@ Joined plan_join(Plan *, const Eqn *);
 Joined plan_part(Plan *, const Eqn *, uint32_t k, Dim *at, Joined whole);
 /* Does it join single elements, at most MOST_BESIDE, which a step can store together? */
 bool joined_beside(Plan *, const Eqn *);
+/* Are all operands computed by steps or, of such single elements, some? Steps store them in their places then. */
+bool joined_where_computed(Plan *, const Eqn *);
 /* Computes a virtual value in a step of its own: one of a long chain, so that evaluating the last does not recurse
    through all, or one that is better read from memory. */
 void plan_cut(Plan *, Body *, Val);
