@@ -1,0 +1,70 @@
+/* On a CPU prefixes along a short innermost axis are computed column by column:
+
+     y = cumsum[axis=1] x      becomes      y = stack[axis=1] a (add a b) (add (add a b) c)
+
+   where a, b and c are the columns of x. Vectors run along the rows, of which one step reads and writes all elements,
+   instead of having few lanes of each row. Floats are combined as a tree, as vectors of prefixes are: the error of a
+   sum is that of log2(n) additions. */
+#include "../options.h"
+#include "simplify.h"
+
+/* The longest axis; bytes of the vectors that prefixes along it are left to if it has a multiple of them. In a program
+   with more columns in all prefixes stay as they are: each takes a millisecond to compile. */
+enum { MOST_SHORT = 16, WHOLE_BYTES = 64, MOST_COLUMNS = 256 };
+
+/* The extent of the innermost axis if prefixes go along it and it is short; else 0. */
+static uint32_t short_axis(Ctx *cx, const Eqn *e) {
+    if (prim_lower[e->prim] != LOWER_CUM || prim_combiner[e->prim] == P_none) return 0;
+    const ArrayType *t = val_array(cx, e->in.at[0]);
+    DtypeKind kind = dtype_info[t->dtype].kind;
+    bool number = kind == DK_FLOAT || kind == DK_SINT || kind == DK_UINT;
+    if (t->rank < 2 || param_number(e, K_axis) + 1 != t->rank || !number || dtype_is_narrow(t->dtype)) return 0;
+    Dim k = t->dims[t->rank - 1];
+    uint32_t bytes = dtype_bytes(t->dtype);
+    if (!dim_is_const(k) || k < 2 || k > MOST_SHORT || k * (bytes < 4 ? 4 : bytes) % WHOLE_BYTES == 0) return 0;
+    return (uint32_t)k;
+}
+static bool is_float(Dtype d) { return dtype_info[d].kind == DK_FLOAT; }
+/* Floats of 16 bits are added and multiplied in f32, and each prefix is rounded once. */
+static Dtype combined_as(Prim combiner, Dtype d) {
+    bool half = is_float(d) && dtype_info[d].bits < 32, exact = combiner == P_max || combiner == P_min;
+    return half && !exact ? DT_f32 : d;
+}
+/* After step s of a tree y[i] has what is from i's multiple of 2s to i; the last one before a multiple of s and odd
+   times s takes what is before. */
+static void combine_as_tree(Builder *b, Prim p, Val *y, uint32_t n) {
+    for (uint32_t s = 1; s < n; s *= 2)
+        for (uint32_t i = s; i < n; i++)
+            if (i & s) y[i] = b2(b, p, y[i / s * s - 1], y[i]);
+}
+static void combine_in_order(Builder *b, Prim p, Val *y, uint32_t n) {
+    for (uint32_t i = 1; i < n; i++) y[i] = b2(b, p, y[i - 1], y[i]);
+}
+static Val rewrite(const Defs *d, Builder *b, const Eqn *e) {
+    uint32_t n = short_axis(d->cx, e);
+    if (!n) return 0;
+    Val x = e->in.at[0], y[MOST_SHORT], stacked[MOST_SHORT];
+    const ArrayType *t = val_array(d->cx, x);
+    Prim p = prim_combiner[e->prim];
+    int64_t axis = (int64_t)t->rank - 1;
+    Dtype as = combined_as(p, t->dtype);
+    bool reverse = param_bool(e, K_reverse), rounds = is_float(as) && (p == P_add || p == P_mul);
+    for (uint32_t i = 0; i < n; i++) {
+        Dim at = reverse ? n - 1 - i : i;
+        y[i] = b_convert(b, b_squeeze(b, b_slice_axis(b, x, axis, at, at + 1), 1, &axis), as);
+    }
+    (rounds ? combine_as_tree : combine_in_order)(b, p, y, n);
+    for (uint32_t i = 0; i < n; i++) stacked[reverse ? n - 1 - i : i] = b_convert(b, y[i], t->dtype);
+    return build(b, P_stack, n, stacked, 1, (Param[]){p_int(K_axis, axis)});
+}
+static uint32_t columns_of(Ctx *cx, const Jaxpr *j) {
+    uint32_t n = 0;
+    Jaxprs all = jaxprs_within(cx->arena, j);
+    each(Jaxpr *, k, all)
+        each(const Eqn, e, (*k)->eqns) n += short_axis(cx, e);
+    return n;
+}
+Jaxpr *pass_prefixes(Ctx *cx, const Jaxpr *j) {
+    uint32_t n = options_for_device(cx->options) ? 0 : columns_of(cx, j);
+    return n && n <= MOST_COLUMNS ? fold_with(cx, j, rewrite) : jaxpr_with(cx, j, j->eqns, j->out);
+}
