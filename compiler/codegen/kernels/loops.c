@@ -153,6 +153,24 @@ static void nest_in_strips(Kernel *k, Nesting n, V lo, V hi) {
     em_for_end(e, &f, NULL, NULL);
 }
 
+/* The lane loop written out: vectors from each of its edges to the next. */
+static void nest_in_pieces(Kernel *k, Nesting n) {
+    const Step *s = k->x.step;
+    uint32_t was = k->w;
+    for (uint32_t i = 0; i + 1 < s->nends; i++)
+        for (Dim at = s->ends[i]; at < s->ends[i + 1]; at += k->w) {
+            k->w = s->widths.main;
+            while (k->w > s->ends[i + 1] - at) k->w /= 2;
+            k->lane = atom_loop(k->x.ix, k->w);
+            kernel_enter(k);
+            kernel_bind(k, k->lane, em_i64(k->e, 0));
+            kernel_substituted(k, s->lane, ix_add(k->x.ix, ix_atom(k->x.ix, k->lane), ix_dim(k->x.ix, at)), n.inside,
+                               n.user);
+            kernel_leave(k);
+        }
+    k->w = was, k->lane = s->lane;
+}
+
 void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
     Atom loop = n.loops[0];
     if (k->x.step->lines) {
@@ -165,6 +183,10 @@ void kernel_nest(Kernel *k, Nesting n, V lo, V hi) {
     }
     if (loop == k->x.step->jam) {
         nest_in_blocks(k, n, lo, hi, k->x.step->turns, &k->jam);
+        return;
+    }
+    if (loop == k->lane && k->x.step->nends) {
+        nest_in_pieces(k, n);
         return;
     }
     if (loop != k->lane) {

@@ -1,10 +1,11 @@
 #include "../cost.h"
 #include "../eval/record.h"
+#include "vectors.h"
 
 /* Edges: where arrays that are read through padding end. Most points of a loop nest are inside all of them for all
    lanes and inner loops; there a kernel need not test for padding. Loops are not cut: the innermost loop that moves an
    index across an edge has two bodies, and a comparison of the index with bounds computed before the loop chooses
-   one. */
+   one. A short lane loop is written out instead, in vectors from edge to edge. */
 
 typedef struct {
     Plan *p;
@@ -40,6 +41,66 @@ static void found(void *user, Ix index, Dim lo, Dim hi) {
     if (e->n < MOST_EDGES) e->at[e->n] = (Edge){index, lo, hi};
     e->n++;
 }
+/* A place among those of a list in order; false: there are too many. */
+static bool add_end(Step *s, Dim at) {
+    uint32_t i = s->nends;
+    while (i > 0 && s->ends[i - 1] > at) i--;
+    if (i > 0 && s->ends[i - 1] == at) return true;
+    if (s->nends == MOST_ENDS) return false;
+    memmove(s->ends + i + 1, s->ends + i, (s->nends - i) * sizeof *s->ends);
+    s->ends[i] = at, s->nends++;
+    return true;
+}
+/* Places of the lane loop where edges are that depend on nothing else. */
+static bool find_ends(Plan *p, Step *s, const Edges *e, Dim lanes) {
+    for (uint32_t i = 0; i < e->n; i++) {
+        const IxExpr *x = ix_at(p->ix, e->at[i].index);
+        if (!ix_uses(p->ix, e->at[i].index, s->lane)) continue;
+        bool alone = x->n == 1 && x->at[0].atom == s->lane && x->at[0].coef == 1 && dim_is_const(x->c);
+        Dim ends[] = {e->at[i].lo, e->at[i].hi};
+        if (!alone) return false;
+        for (uint32_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+            if (!dim_is_const(ends[k])) return false;
+            Dim at = ends[k] - x->c;
+            if (at > 0 && at < lanes && !add_end(s, at)) return false;
+        }
+    }
+    return s->nends && add_end(s, 0) && add_end(s, lanes);
+}
+/* The vectors of a register at most that the pieces are. */
+static Dim vectors_of_pieces(const Step *s, Dim most) {
+    Dim n = 0;
+    for (uint32_t i = 0; i + 1 < s->nends; i++) {
+        Dim piece = s->ends[i + 1] - s->ends[i], rest = piece % most;
+        for (n += piece / most; rest; rest &= rest - 1) n++;
+    }
+    return n;
+}
+/* A row of whole vectors, or of one element more, is read with masks. */
+static bool is_whole(const Plan *p, const Step *s, Dim lanes) {
+    Dim one = vector_of(p, s), rest = lanes % one;
+    return rest <= 1 && vectors_of_pieces(s, one) > lanes / one + rest + 1;
+}
+/* Is the lane loop so short that it may be written out in pieces, where masks are slow? */
+static bool may_cut(const Plan *p, const Step *s) {
+    bool inner = s->lane && s->nkept > 1 && s->kept[s->nkept - 1] == s->lane;
+    bool plain = !s->reduces && s->levels == 1 && !s->tile && !s->jam && !s->unrolled && s->cost <= CUT_COST;
+    Dim lanes = s->lane ? loop_extent(p->ix, s->lane) : 0;
+    return p->fuse && !p->target->masks && inner && plain && dim_is_const(lanes) && lanes <= CUT_LANES;
+}
+/* The edges of the pieces are left out of the list. */
+static void cut_lanes(Plan *p, Step *s, Edges *e) {
+    Dim lanes = loop_extent(p->ix, s->lane);
+    uint32_t n = 0;
+    if (e->n > MOST_EDGES) return;
+    if (!find_ends(p, s, e, lanes) || is_whole(p, s, lanes)) {
+        s->nends = 0;
+        return;
+    }
+    for (uint32_t i = 0; i < e->n; i++)
+        if (!ix_uses(p->ix, e->at[i].index, s->lane)) e->at[n++] = e->at[i];
+    e->n = n;
+}
 static void keep_edges(Plan *p, Step *s, const Edges *e) {
     if (e->n == 0 || e->n > MOST_EDGES) return;
     Dim lanes = s->lane ? loop_extent(p->ix, s->lane) : 1;
@@ -60,11 +121,12 @@ void plan_edges(Plan *p, Step *s) {
     Dim size = 1;
     for (uint32_t i = 0; i < s->domain.n; i++) size = dim_mul(p->cx->types, size, s->domain.at[i]);
     bool few = !p->fuse || (dim_is_const(size) && size < EDGE_SIZE);
-    if (few && !s->tile) return;
+    if (few && !s->tile && !may_cut(p, s)) return;
     record(p, s, tested, &e);
     record_edges(p, found);
     step_reads(p, s, tested, &e);
     record_edges(p, NULL);
+    if (may_cut(p, s)) cut_lanes(p, s, &e);
     if (!few) keep_edges(p, s, &e);
     s->tile_tested = e.tests.n > 0;
     for (uint32_t i = 0; i < e.tests.n; i++) s->tile_apart |= !is_edge(s, e.tests.at[i]);

@@ -258,7 +258,7 @@ static uint32_t strip_of(Plan *p, const Step *s) {
 }
 static void decide_loops(Plan *p, Step *s) {
     if (s->lane && sums_lines(p, s)) s->lines = buf_new(p, BUF_WORK, lines_bytes(s, loop_extent(p->ix, s->lane)));
-    if (s->lane) s->widths = widths(p, s);
+    if (s->lane) s->widths = s->nends ? (Widths){VECTORS * vector_of(p, s), 0} : widths(p, s);
     if (s->tile) s->rows = lanes_of(p, s->widest), s->strip = strip_of(p, s);
     if (s->jam) s->turns = JAM;
     Dim outermost = s->nred && !s->parts ? loop_extent(p->ix, s->red[0]) : 1;
