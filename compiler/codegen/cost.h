@@ -31,6 +31,8 @@ enum {
     TILE_COST = 16,      /* elements that cost more are not read in square tiles */
     TILE_TURNS = 16,     /* the shortest loop that is done in tiles */
     LANE_TURNS = 8,      /* a shorter loop suits lanes less */
+    COPY_COST = 3,       /* … but rows for which no more is computed, … */
+    COPIED_TURNS = 4,    /* … if they are at least so long or lie apart: joining rows of 4 in 56 us, not 228 */
     ROW_COST = 20,       /* a cheaper body has lanes along its rows: 18 operations on rows of 29 in 2.5 ms, not 5.0 */
     ROW_ACCESSES = 2,    /* contiguous accesses that may be apart instead: with 6 rows of 5 took 8.3 ms, not 5.2 */
     MASK_COST = 36,      /* of a vector with a mask where masks are words: some 50 cycles on AMD's first Zen, … */

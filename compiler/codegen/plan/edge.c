@@ -5,7 +5,8 @@
 /* Edges: where arrays that are read through padding end. Most points of a loop nest are inside all of them for all
    lanes and inner loops; there a kernel need not test for padding. Loops are not cut: the innermost loop that moves an
    index across an edge has two bodies, and a comparison of the index with bounds computed before the loop chooses
-   one. A short lane loop is written out instead, in vectors from edge to edge. */
+   one. A short lane loop is written out instead, in vectors from edge to edge, or from end to end if there are
+   no edges. */
 
 typedef struct {
     Plan *p;
@@ -46,12 +47,12 @@ static bool add_end(Step *s, Dim at) {
     uint32_t i = s->nends;
     while (i > 0 && s->ends[i - 1] > at) i--;
     if (i > 0 && s->ends[i - 1] == at) return true;
-    if (s->nends == MOST_ENDS) return false;
+    if (s->nends == STEP_ENDS) return false;
     memmove(s->ends + i + 1, s->ends + i, (s->nends - i) * sizeof *s->ends);
     s->ends[i] = at, s->nends++;
     return true;
 }
-/* Places of the lane loop where edges are that depend on nothing else. */
+/* Places of the lane loop where edges are; false: one depends on something else. */
 static bool find_ends(Plan *p, Step *s, const Edges *e, Dim lanes) {
     for (uint32_t i = 0; i < e->n; i++) {
         const IxExpr *x = ix_at(p->ix, e->at[i].index);
@@ -65,7 +66,7 @@ static bool find_ends(Plan *p, Step *s, const Edges *e, Dim lanes) {
             if (at > 0 && at < lanes && !add_end(s, at)) return false;
         }
     }
-    return s->nends && add_end(s, 0) && add_end(s, lanes);
+    return true;
 }
 /* The vectors of a register at most that the pieces are. */
 static Dim vectors_of_pieces(const Step *s, Dim most) {
@@ -76,10 +77,12 @@ static Dim vectors_of_pieces(const Step *s, Dim most) {
     }
     return n;
 }
-/* A row of whole vectors, or of one element more, is read with masks. */
-static bool is_whole(const Plan *p, const Step *s, Dim lanes) {
-    Dim one = vector_of(p, s), rest = lanes % one;
-    return rest <= 1 && vectors_of_pieces(s, one) > lanes / one + rest + 1;
+/* Are the pieces faster than a loop? A row of whole vectors, or of one element more, is read with masks; one vector is
+   no loop. */
+static bool pieces_pay(const Plan *p, const Step *s, Dim lanes) {
+    Dim one = vector_of(p, s), rest = lanes % one, more = vectors_of_pieces(s, one) - lanes / one;
+    if (s->nends == 2 && (lanes & (lanes - 1)) == 0) return false;
+    return rest <= 1 ? more <= rest + 1 : (more - 1) * s->cost <= CUT_COST;
 }
 /* Is the lane loop so short that it may be written out in pieces, where masks are slow? */
 static bool may_cut(const Plan *p, const Step *s) {
@@ -93,7 +96,8 @@ static void cut_lanes(Plan *p, Step *s, Edges *e) {
     Dim lanes = loop_extent(p->ix, s->lane);
     uint32_t n = 0;
     if (e->n > MOST_EDGES) return;
-    if (!find_ends(p, s, e, lanes) || is_whole(p, s, lanes)) {
+    bool found = find_ends(p, s, e, lanes) && add_end(s, 0) && add_end(s, lanes);
+    if (!found || !pieces_pay(p, s, lanes)) {
         s->nends = 0;
         return;
     }

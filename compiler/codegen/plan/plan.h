@@ -128,8 +128,8 @@ typedef struct {
     Dim *block;   /* by reduced loop */
     bool several; /* there is more than one block for all values of unknown extents */
 } Cuts;
-/* Upper bounds: reductions of a step; loops split in two; loops of a step. */
-enum { MOST_ENDS = 6, STEP_REDUCTIONS = 32, STEP_SPLITS = 16, STEP_NEST = COMPILED_RANK + STEP_SPLITS };
+/* Upper bounds: ends of pieces of a loop; reductions of a step; loops split in two; loops of a step. */
+enum { STEP_ENDS = 6, STEP_REDUCTIONS = 32, STEP_SPLITS = 16, STEP_NEST = COMPILED_RANK + STEP_SPLITS };
 /* On a device: how the work is divided among blocks and threads. */
 typedef struct {
     const Atom *loops; /* independent, collapsed: an item is a point of them; none: a unit */
@@ -248,12 +248,12 @@ typedef struct Step {
     Dim half;             /* written out, longer sums are two chains: the iterations of the first; 0: one */
     Edge *edges;          /* where padding begins (edge.c) */
     uint32_t nedges;
-    uint32_t nends;      /* of pieces of the lane loop, which is short and written out: none crosses an edge; … */
-    Dim ends[MOST_ENDS]; /* … where one begins or ends, in order; 0: it is a loop */
-    bool tile_tested;    /* conditions depend on the row of a tile, … */
-    bool tile_apart;     /* … some of which are no edges */
-    Atom edge_loop;      /* the innermost loop that moves an index across an edge; 0: none */
-    Atom tile;           /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
+    uint32_t nends;             /* of the lane loop's pieces, if it is short and written out; none crosses an edge; … */
+    Dim ends[STEP_ENDS];        /* … where one begins or ends, in order; 0: it is a loop */
+    bool tile_tested;           /* conditions depend on the row of a tile, … */
+    bool tile_apart;            /* … some of which are no edges */
+    Atom edge_loop;             /* the innermost loop that moves an index across an edge; 0: none */
+    Atom tile;                  /* a kept loop done in blocks as wide as a vector, which are transposed in registers;
                   0: none */
     uint32_t narrowest, widest; /* bytes of the elements it reads and writes */
     Buf *parts;        /* accumulators of the parts of a reduction, results of those of prefixes; NULL: not split */

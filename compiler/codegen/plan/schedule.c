@@ -216,6 +216,36 @@ static void lane_inside(const Look *l) {
         s->kept[at++] = loop;
     }
 }
+/* Does a store write rows of this loop beside each other, which are then interleaved? */
+static bool stores_dense(const Look *l, Atom loop, Dim n) {
+    const Step *s = l->step;
+    bool other, found = false;
+    each(const Store, st, s->stores) {
+        Ix index[MAX_RANK];
+        step_at(l->p, s, st->v, index);
+        Ix at = store_address(l->p, st, index);
+        for (uint32_t k = 0; k < s->nkept; k++)
+            found |= s->kept[k] != loop && ix_coef(l->p->ix, at, s->kept[k], &other) == n && !other;
+    }
+    return found;
+}
+/* Is the loop a short row, along which all accesses are contiguous, and along no other? Then rows are copied one by one,
+   if little is computed, where masks are slow. */
+static bool copies_rows(const Look *l, Atom loop) {
+    const Step *s = l->step;
+    Dim n = loop_extent(l->p->ix, loop);
+    bool other, slow = !l->p->target->device && !l->p->target->masks;
+    if (!slow || s->nred || s->nkept < 2 || s->cost > COPY_COST || !dim_is_const(n) || n < 2) return false;
+    if (n < COPIED_TURNS && stores_dense(l, loop, n)) return false;
+    for (uint32_t i = 0; i < l->addresses.n; i++) {
+        if (ix_coef(l->p->ix, l->addresses.at[i], loop, &other) != 1 || other) return false;
+        for (uint32_t k = 0; k < s->nkept; k++) {
+            Dim c = ix_coef(l->p->ix, l->addresses.at[i], s->kept[k], &other);
+            if (s->kept[k] != loop && (other || c == 1)) return false;
+        }
+    }
+    return l->addresses.n > 0;
+}
 /* How well vectors along this loop suit the reads and writes. Those of terms occur more often than those of sums. */
 static int64_t suits(const void *user, Atom loop) {
     const Look *l = user;
@@ -228,7 +258,8 @@ static int64_t suits(const void *user, Atom loop) {
         score += other ? apart : c == 1 ? 4 : c == 0 ? 1 : apart;
     }
     Dim extent = loop_extent(l->p->ix, loop);
-    if (dim_is_const(extent) && extent < LANE_TURNS) score -= 2 * (LANE_TURNS - extent) * (int64_t)(l->addresses.n + 1);
+    if (dim_is_const(extent) && extent < LANE_TURNS && !copies_rows(l, loop))
+        score -= 2 * (LANE_TURNS - extent) * (int64_t)(l->addresses.n + 1);
     return score;
 }
 /* Does a vector read or write elements that do not lie beside each other? */
