@@ -567,10 +567,10 @@ static void plan_join_arrays(Plan *p, Body *b, const Eqn *e) {
     Joined home = plan_join(p, e);
     Dim at = 0;
     for (uint32_t k = 0; k < e->in.n; k++) {
-        Val x = e->in.at[k];
+        Joined part = plan_part(p, e, k, &at, home);
+        Val x = joined_under(p, e, k, &part);
         const Info *xi = plan_info(p, x);
         bool literal = val_info(p->cx, x)->lit;
-        Joined part = plan_part(p, e, k, &at, home);
         if (!literal && xi->class == VAL_STORED && xi->buf == part.buf && xi->strides && xi->offset == part.offset)
             continue;
         if (!literal && xi->class == VAL_MEMBER) {

@@ -36,6 +36,16 @@ Joined plan_join(Plan *p, const Eqn *e) {
     for (uint32_t d = t->rank; d-- > 0;) home.strides[d] = stride, stride = dim_mul(p->cx->types, stride, t->dims[d]);
     return home;
 }
+Val joined_under(Plan *p, const Eqn *e, uint32_t k, Joined *part) {
+    Val x = e->in.at[k], under = plan_same_order(p, x);
+    const ArrayType *t = val_array(p->cx, x);
+    Dim stride = 1;
+    if (e->prim != P_concatenate || val_info(p->cx, under)->lit || plan_info(p, under)->class != VAL_MEMBER) return x;
+    for (uint32_t d = t->rank; d-- > 0; stride = dim_mul(p->cx->types, stride, t->dims[d]))
+        if (t->dims[d] != 1 && part->strides[d] != stride) return x;
+    if (under != x) part->strides = NULL;
+    return under;
+}
 bool joined_beside(Plan *p, const Eqn *e) {
     const ArrayType *t = val_array(p->cx, e->out.at[0]);
     each(Val, v, e->in)

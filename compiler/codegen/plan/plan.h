@@ -444,6 +444,9 @@ Joined plan_join(Plan *, const Eqn *);
 /* The part of the result of such an equation that operand k is; *at: where it begins along the axis, then where it
    ends. */
 Joined plan_part(Plan *, const Eqn *, uint32_t k, Dim *at, Joined whole);
+/* Operand k, or what it is a reshape of, if a step computes that and the part lies in one piece, where it is stored
+   densely: of 4000 rows of 16 as 16000 of 4 in 74 us instead of 81. */
+Val joined_under(Plan *, const Eqn *, uint32_t k, Joined *part);
 /* Does it join single elements, at most MOST_BESIDE, which a step can store together? */
 bool joined_beside(Plan *, const Eqn *);
 /* Are all operands computed by steps or, of such single elements, some? Steps store them in their places then. */
