@@ -9,8 +9,9 @@
 
    What is connected by elementwise equations on values of one shape is a group; so are the reductions of these values.
    It is folded as a whole or not at all: each value that it reads is in memory, or the same for all rows, or a member,
-   and what else reads its members reads memory. So no kernel is divided and nothing is computed twice. Axes before
-   `outer`, along which something that is stretched differs, stay; those between them and the short one become one. */
+   and what else reads its members reads memory. So no kernel is divided and nothing is computed twice. What the step of
+   a product computes is in memory for what depends on later values too. Axes before `outer`, along which something that
+   is stretched differs, stay; those between them and the short one become one. */
 #include "build.h"
 #include "../options.h"
 
@@ -34,6 +35,8 @@ typedef struct {
     Val next;       /* another one of its group, nearer to its root; 0: it is the root */
     bool part;      /* it is computed by an equation of a group, */
     bool member;    /* an elementwise one */
+    bool product;   /* it is computed in the step of a product or of prefixes, and in memory for others */
+    uint32_t at;    /* the number of its equation; of what is small, or a view, that of the latest of its operands */
     /* of a root: */
     Val like;       /* a value of the group's shape; 0: there is no group */
     uint32_t outer; /* axes that stay */
@@ -62,6 +65,7 @@ typedef struct {
     ValMap map;
     Memo memo;
     Node *nodes; /* by value */
+    uint32_t at; /* of the last equation taken */
     Earlies early;
     bool any;
 } Flatten;
@@ -141,7 +145,7 @@ static bool in_memory(const Flatten *f, Val v) {
     const Eqn *e = f->nodes[v].def;
     while (e && (is_reshape(e) || is_piece(f->cx, e))) e = f->nodes[e->in.at[0]].def;
     bool joined = e && prim_is(e->prim, JOINS) && !has_at_most(f->cx, e->out.at[0], MOST_VIRTUAL);
-    return !e || joined || e->prim == P_stored || written[prim_lower[e->prim]];
+    return !e || joined || e->prim == P_stored || f->nodes[e->out.at[0]].product || written[prim_lower[e->prim]];
 }
 /* What is stretched varies along this axis of the group's shape. */
 static void stretch(Node *group, uint32_t rank, int64_t axis) {
@@ -195,6 +199,23 @@ static bool take_point(Flatten *f, const Eqn *e) {
     each(const Val, x, e->in) take_operand(f, y, *x);
     return true;
 }
+static uint32_t later(uint32_t a, uint32_t b) { return a > b ? a : b; }
+/* What is computed elementwise of a product, and of nothing that comes after it, is in its step. */
+static bool take_product(Flatten *f, const Eqn *e) {
+    const Node *from = NULL;
+    uint32_t at = 0;
+    bool view = is_reshape(e) && same_long(val_array(f->cx, e->in.at[0]), val_array(f->cx, e->out.at[0]));
+    if (!view && (!prim_elementwise(e->prim) || e->prim == P_stored || e->out.n != 1)) return false;
+    each(const Val, x, e->in) {
+        const Node *n = &f->nodes[*x];
+        at = later(at, n->at);
+        if (n->product && (!from || n->at > from->at)) from = n;
+    }
+    Node *y = &f->nodes[e->out.at[0]];
+    if (!from || from->at < at) return false;
+    y->product = true, y->at = at;
+    return true;
+}
 /* Narrow floats would be rounded once more. */
 static bool rounds_twice(const Eqn *e, Dtype d) {
     bool sum = prim_combiner[e->prim] == P_add || prim_combiner[e->prim] == P_mul;
@@ -227,8 +248,14 @@ static bool reads_memory(Flatten *f, const Eqn *e) {
     return moves[e->prim] || other || joined || reads[prim_lower[e->prim]];
 }
 static void take(Flatten *f, const Eqn *e) {
-    each(const Val, v, e->out) f->nodes[*v].def = e;
-    if (take_point(f, e) || take_reduction(f, e) || reads_memory(f, e)) return;
+    Lower how = prim_lower[e->prim];
+    bool small = prim_elementwise(e->prim) && e->out.n == 1 && has_at_most(f->cx, e->out.at[0], LEAST_ELEMENTS - 1);
+    bool anywhere = small || (how == LOWER_INDEX && !prim_is(e->prim, JOINS));
+    uint32_t at = anywhere ? 0 : ++f->at;
+    for (uint32_t i = 0; anywhere && i < e->in.n; i++) at = later(at, f->nodes[e->in.at[i]].at);
+    each(const Val, v, e->out) f->nodes[*v].def = e, f->nodes[*v].at = at;
+    each(const Val, v, e->out) f->nodes[*v].product = how == LOWER_DOT || how == LOWER_CUM;
+    if (take_product(f, e) || take_point(f, e) || take_reduction(f, e) || reads_memory(f, e)) return;
     each(const Val, v, e->in)
         if (f->nodes[*v].member) group_of(f, *v)->stays = true;
 }
