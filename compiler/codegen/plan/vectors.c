@@ -294,6 +294,8 @@ static void decide_cumulative(Plan *p, Step *s) {
         if (in_order) w = 1;
         if (dim_is_const(extent) && extent % w == 1)
             masks = false; /* a constant mask of one lane: LLVM 22 stores too much */
+        bool slow = !p->target->masks && s->e->prim != P_cumlogsumexp;
+        if (slow && dim_is_const(extent) && extent % w && extent % w <= w / PREFIX_REST) masks = false;
         s->widths = (Widths){w, masks ? w : 1};
     }
     while (first < s->nkept && s->kept[first] == axis) first++;
