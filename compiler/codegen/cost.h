@@ -14,7 +14,8 @@ enum {
     GATHER_COST = 12,             /* a gather of more is computed by a step: both operands are evaluated, 2^n */
     SCATTER_COST = 4,             /* one update */
     STEP_READS = 128,             /* a step that reads more values of others takes no further members */
-    READER_HOPS = 6,              /* from an equation to those that read its result, to find the step they belong to */
+    READER_HOPS = 6,              /* from an equation to those that read its result, to find the step they wait for, … */
+    READER_OPERANDS = 4,          /* … if they have no more operands */
     JOIN_TRIES = 6,               /* the latest steps that an equation tries to join */
     MOST_PIECES = 64,             /* of a virtual concatenation */
     STEP_PIECES = 128,            /* pieces that one step writes */

@@ -93,7 +93,7 @@ V kernel_dim(Kernel *, Dim); /* i64, in the outermost scope */
 
 /* ---- memory; addresses in elements */
 V kernel_buffer(Kernel *, Buf *);
-/* The elements that a buffer consists of, and those of its rows; 0: nothing is known. */
+/* The elements of a value that is dense and has a buffer of its own, and those of its rows; 0: it is not known to be. */
 typedef struct {
     Dim all, rows;
 } Dense;

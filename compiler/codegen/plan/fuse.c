@@ -310,14 +310,16 @@ static bool reduces_in(Plan *p, const Step *s, const ArrayType *t, const bool *r
     return match(s, t, false, index) && (s->reduces ? same_axes(p, s, t, reduced) : !any_row(p, s)) &&
            s->nreductions < STEP_REDUCTIONS;
 }
-/* The latest step of which the first equation that reads the result, or a result of that, reads something else; 0: none
-   is known yet. */
+/* The step that whoever reads the result has to wait for, as far as is known: the latest one that computes another
+   operand of its first reader or, if that has none yet, of the first reader of this one's result, and so on. 0: none
+   is. Not through what joins arrays or has many operands: planning is linear in all operands. */
 static uint32_t step_of_readers(Plan *p, Body *b, const Eqn *e) {
     Reads r = {.p = p, .body = b};
     for (uint32_t i = 0; i < READER_HOPS && !r.latest; i++) {
         Val y = e->out.at[0];
         e = e->out.n == 1 ? plan_info(p, y)->reader : NULL;
-        if (!e || (!eqn_point(e) && !eqn_reduces(e) && prim_lower[e->prim] != LOWER_INDEX)) break;
+        if (!e || e->in.n > READER_OPERANDS || prim_is(e->prim, JOINS)) break;
+        if (!eqn_point(e) && !eqn_reduces(e) && prim_lower[e->prim] != LOWER_INDEX) break;
         each(const Val, v, e->in)
             if (*v != y && (val_info(p->cx, *v)->lit || plan_info(p, *v)->class != VAL_UNSEEN))
                 plan_reads(p, *v, plan_any_index(p, *v), latest, &r);
