@@ -159,6 +159,13 @@ for n in 1000 2000 3000 4000; do
         print " in (r,) }" }' >stack$n.jaxpr
     holds stack$n
 done
+# Of computed ones, each by an equation of its own.
+awk 'BEGIN { n = 4000; printf "{ lambda ; "; for (i = 0; i < n; i++) printf "a%d:f32[2] ", i; print ". let"
+    for (i = 0; i < n; i++) print "b" i ":f32[2] = sqrt a" i
+    printf "r:f32[%d] = concatenate[dimension=0]", 2 * n
+    for (i = 0; i < n; i++) { printf " b%d", i; printf "%.9g\n%.9g\n", sqrt(i % 17), sqrt(i % 17 + 0.5) >"computed.want" }
+    print " in (r,) }" }' >computed.jaxpr
+holds computed
 
 # Many arguments: by program()->call, then by NAME itself, with as many parameters.
 awk 'BEGIN { n = 2000; printf "{ lambda ; "; for (i = 0; i < n; i++) printf "a%d:f32[] ", i; print ". let"

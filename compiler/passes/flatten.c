@@ -21,6 +21,9 @@ enum { MOST_VIRTUAL = 4096 }; /* elements of concatenations that are not written
 /* Elements of the array, from which on all that was measured takes less time: 256 rows of 5 half of it; of the folded
    row if enough of them are left: 60000 rows of 5 as rows of 160 in 33 us, as rows of 80 in 41. */
 enum { LEAST_ELEMENTS = 1024, LEAST_WIDTH = 128 };
+/* Elements of an array that gains microseconds; no more groups of those are folded, since each takes 3 to 9 ms more to
+   compile. */
+enum { SMALL_GROUP = 1 << 16, MOST_GROUPS = 64 };
 /* Folded rows: the fewest, also for each index of the outer axes; the fewest if others are left over: 767 rows of 3 take
    as long as before; as many for each index as there should be, so that sums of them are short: 100 pictures of 16 x 16
    pixels in 25 us, not 41. */
@@ -40,7 +43,7 @@ typedef struct {
     /* of a root: */
     Val like;       /* a value of the group's shape; 0: there is no group */
     uint32_t outer; /* axes that stay */
-    bool stays, pays;
+    bool stays, pays, counted;
     /* while its program is written: */
     Folded folded; /* for the group `of` */
     Val of;
@@ -441,14 +444,22 @@ static Eqns placed(Flatten *f, Eqns eqns) {
     }
     return all;
 }
-/* Is a group of the program folded? */
+/* Is a group of the program folded? Of small ones the first MOST_GROUPS are. */
 static bool folds(Flatten *f, const Jaxpr *j) {
     Shape s;
+    uint32_t nsmall = 0;
+    bool any = false;
     each(const Eqn, e, j->eqns) {
-        bool part = e->out.n == 1 && f->nodes[e->out.at[0]].part;
-        if (part && shape_of(f, f->nodes[e->out.at[0]].member ? e->out.at[0] : e->in.at[0], &s)) return true;
+        if (e->out.n != 1 || !f->nodes[e->out.at[0]].part) continue;
+        Val v = f->nodes[e->out.at[0]].member ? e->out.at[0] : e->in.at[0];
+        Node *group = group_of(f, v);
+        if (group->counted || !shape_of(f, v, &s)) continue;
+        group->counted = true;
+        nsmall += has_at_most(f->cx, group->like, SMALL_GROUP);
+        group->stays = nsmall > MOST_GROUPS && has_at_most(f->cx, group->like, SMALL_GROUP);
+        any |= !group->stays;
     }
-    return false;
+    return any;
 }
 typedef struct {
     const Flatten *f;
@@ -486,10 +497,10 @@ static Jaxpr *flatten_jaxpr(void *user, const Jaxpr *j) {
     f->early = outer;
     return *memo_slot(&f->memo, j) = new;
 }
-/* What is not used in the other form is dropped. */
+/* Copies of one value are the same for all groups; what is not used in the other form is dropped. */
 Jaxpr *pass_flatten(Ctx *cx, const Jaxpr *j) {
     if (options_for_device(cx->options) || cx->stdlib_passes) return jaxpr_with(cx, j, j->eqns, j->out);
     Flatten f = {.cx = cx, .map.cx = cx, .memo.arena = cx->arena, .nodes = arena_new(cx->arena, Node, cx->nvals)};
     Jaxpr *new = flatten_jaxpr(&f, j);
-    return f.any ? pass_dce(cx, new) : jaxpr_with(cx, j, j->eqns, j->out);
+    return f.any ? pass_dce(cx, pass_cse(cx, new)) : jaxpr_with(cx, j, j->eqns, j->out);
 }
