@@ -455,8 +455,9 @@ static bool folds(Flatten *f, const Jaxpr *j) {
         Node *group = group_of(f, v);
         if (group->counted || !shape_of(f, v, &s)) continue;
         group->counted = true;
-        nsmall += has_at_most(f->cx, group->like, SMALL_GROUP);
-        group->stays = nsmall > MOST_GROUPS && has_at_most(f->cx, group->like, SMALL_GROUP);
+        bool small = has_at_most(f->cx, group->like, SMALL_GROUP);
+        group->stays = small && nsmall == MOST_GROUPS;
+        nsmall += small && !group->stays;
         any |= !group->stays;
     }
     return any;

@@ -333,6 +333,8 @@ static Apart apart_reducing(Plan *p, Body *b, Step *s, const Eqn *e, const Array
     Apart why = apart(p, b, s, e, shape, nread);
     return !why && reduced && !reduces_in(p, s, shape, reduced) ? APART_REDUCTION : why;
 }
+/* Does it take what is computed of nothing in it? */
+static bool takes_others(const Step *s) { return s->kind == STEP_LOOPS && !s->beside; }
 /* The step an equation of this shape joins; NULL: none, and why. If that which computes its operands cannot be, it is
    one that its readers will need, or one of the latest. */
 static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread, const bool *reduced,
@@ -348,12 +350,11 @@ static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, ui
     if (p->target->device && begun->why == APART_REDUCTION) return NULL;
     if (!p->target->device && from < b->steps.n && (wanted = step_of_readers(p, b, e)) > from) {
         Step *s = b->steps.at[wanted - 1];
-        if (s->kind == STEP_LOOPS && !s->beside && !apart_reducing(p, b, s, e, shape, nread, reduced)) return s;
+        if (takes_others(s) && !apart_reducing(p, b, s, e, shape, nread, reduced)) return s;
     }
     for (uint32_t i = b->steps.n, tries = 0; i > from && tries < JOIN_TRIES; i--, tries++) {
         Step *s = b->steps.at[i - 1];
-        Apart why =
-            s->kind == STEP_LOOPS && !s->beside ? apart_reducing(p, b, s, e, shape, nread, reduced) : APART_KIND;
+        Apart why = takes_others(s) ? apart_reducing(p, b, s, e, shape, nread, reduced) : APART_KIND;
         if (!why) return s;
         if (p->target->device && why == APART_REDUCTION) {
             *begun = (Begun){why, s->number};
@@ -702,7 +703,7 @@ static void count_uses(Plan *p, const Jaxpr *j) {
             Info *info = plan_info(p, *v);
             info->once = info->uses == 1;
             if (!info->reader) info->reader = e;
-            if (joins && !val_info(p->cx, *v)->lit) plan_info(p, *v)->into = e;
+            if (joins && !val_info(p->cx, *v)->lit) info->into = e;
         }
     }
 }

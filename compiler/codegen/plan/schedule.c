@@ -216,14 +216,18 @@ static void lane_inside(const Look *l) {
         s->kept[at++] = loop;
     }
 }
+/* Where it writes an element. */
+static Ix stored_at(const Look *l, const Store *st) {
+    Ix index[MAX_RANK];
+    step_at(l->p, l->step, st->v, index);
+    return store_address(l->p, st, index);
+}
 /* Does a store write rows of this loop beside each other, which are then interleaved? */
 static bool stores_dense(const Look *l, Atom loop, Dim n) {
     const Step *s = l->step;
     bool other, found = false;
     each(const Store, st, s->stores) {
-        Ix index[MAX_RANK];
-        step_at(l->p, s, st->v, index);
-        Ix at = store_address(l->p, st, index);
+        Ix at = stored_at(l, st);
         for (uint32_t k = 0; k < s->nkept; k++)
             found |= s->kept[k] != loop && ix_coef(l->p->ix, at, s->kept[k], &other) == n && !other;
     }
@@ -276,9 +280,7 @@ static bool interleaves(const Look *l, Atom loop, Dim n) {
     const Step *s = l->step;
     bool other, found = false;
     each(const Store, st, s->stores) {
-        Ix index[MAX_RANK];
-        step_at(l->p, s, st->v, index);
-        Ix at = store_address(l->p, st, index);
+        Ix at = stored_at(l, st);
         if (ix_coef(l->p->ix, at, s->lane, &other) != n || other) continue;
         found |= ix_coef(l->p->ix, at, loop, &other) == 1 && !other;
     }
