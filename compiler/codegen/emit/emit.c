@@ -187,6 +187,9 @@ V em_i64(Emit *e, int64_t v) { return em_int(e, e->i64, v); }
    operations. */
 V em_gep(Emit *e, V p, V index, MlirType elem) {
     int32_t dynamic = INT32_MIN;
+    int64_t c;
+    V rest = em_without_constant(e, index, &c);
+    if (c) p = em_gep(e, p, rest, elem), index = em_i64(e, c);
     uint32_t w = em_width(index);
     Attr a[2] = {{"rawConstantIndices", mlirDenseI32ArrayGet(e->mlir, 1, &dynamic)},
                  {"elem_type", mlirTypeAttrGet(elem)}};

@@ -88,6 +88,7 @@ V em_bin(Emit *, const char *name, V x, V y);
 /* fold.c: is it an integer constant? The result of em_bin, if it is a constant or an operand. */
 bool em_known(V, int64_t *value);
 bool em_folded(Emit *, const char *name, V x, V y, V *result);
+V em_without_constant(const Emit *, V, int64_t *c); /* x of v = x + c; v and 0 if it is no such sum */
 V em_cast(Emit *, const char *name, MlirType t, V x);
 V em_fma(Emit *, V a, V b, V c); /* a·b + c, one rounding */
 V em_select(Emit *, V condition, V yes, V no);

@@ -3,7 +3,10 @@
 #include <string.h>
 
 /* Positions are sums and products, many with constants. What is known here need not be built, verified, translated and
-   simplified; and a loop whose bounds are known may be none (lower.c). */
+   simplified; and a loop whose bounds are known may be none (lower.c).
+
+   Of (x + c) * s + y, c * s is added last: what copies of a loop's body compute differs in constants alone, which are
+   parts of the addresses of CPUs. */
 
 typedef struct {
     const char *name;
@@ -40,6 +43,30 @@ bool em_known(V v, int64_t *value) {
     *value = mlirIntegerAttrGetValueInt(a);
     return true;
 }
+static V plus(Emit *e, V x, int64_t c) {
+    V o[2] = {x, c ? em_i64(e, c) : x};
+    return c ? em_1(e, "llvm.add", e->i64, 2, o, 0, NULL) : x;
+}
+V em_without_constant(const Emit *e, V v, int64_t *c) {
+    *c = 0;
+    if (e->target->device) return v; /* LLVM's passes for GPUs do this themselves */
+    if (!mlirValueIsAOpResult(v) || !mlirTypeEqual(mlirValueGetType(v), e->i64)) return v;
+    MlirOperation op = mlirOpResultGetOwner(v);
+    if (!mlirStringRefEqual(mlirIdentifierStr(mlirOperationGetName(op)), mlirStringRefCreateFromCString("llvm.add")))
+        return v;
+    return em_known(mlirOperationGetOperand(op, 1), c) ? mlirOperationGetOperand(op, 0) : v;
+}
+/* x op y with the constants that x and y add, or with the constant y, added last. */
+static bool adds_last(Emit *e, const Row *r, V x, V y, V *result) {
+    int64_t in_x, in_y, c = 0;
+    bool knows_y = em_known(y, &c);
+    V rest_x = em_without_constant(e, x, &in_x), rest_y = em_without_constant(e, y, &in_y);
+    if (!in_x && !in_y) return false;
+    if (r->of == add && knows_y) return add(in_x, c, &c), *result = plus(e, rest_x, c), true;
+    if (r->of == add) return add(in_x, in_y, &c), *result = plus(e, em_add(e, rest_x, rest_y), c), true;
+    if (r->of == mul && knows_y) return mul(in_x, c, &c), *result = plus(e, em_mul(e, rest_x, y), c), true;
+    return false;
+}
 bool em_folded(Emit *e, const char *name, V x, V y, V *result) {
     if (!mlirTypeEqual(mlirValueGetType(x), e->i64)) return false;
     const Row *r = rows, *end = rows + sizeof rows / sizeof *rows;
@@ -50,5 +77,6 @@ bool em_folded(Emit *e, const char *name, V x, V y, V *result) {
     if (knows_a && knows_b && r->of(a, b, &ab)) return *result = em_i64(e, ab), true;
     if (knows_b && r->has_right && b == r->right) return *result = x, true;
     if (knows_a && r->has_left && a == r->left) return *result = y, true;
-    return false;
+    if (knows_a && r->has_left) return adds_last(e, r, y, x, result);
+    return adds_last(e, r, x, y, result);
 }

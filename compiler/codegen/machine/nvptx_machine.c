@@ -5,7 +5,7 @@
 
 static const Target *const host = &x86_levels[0]; /* any x86-64 */
 static LLVMTargetMachineRef open_host(const Target *t, uint32_t opt, char **why) {
-    return x86_machine.open(host, opt, why);
+    return x86_machine_open(host, opt, why);
 }
 static LLVMTargetMachineRef open_device(const Target *t, uint32_t opt, char **why) {
     static const char triple[] = "nvptx64-nvidia-cuda";

@@ -3,10 +3,11 @@
 #include "libcalls.h"
 #include "literals.h"
 #include "loadmask.h"
-#include "opaque.h"
+#include <llvm-c/Support.h>
 #include <llvm-c/Target.h>
+#include <pthread.h>
 
-static LLVMTargetMachineRef machine(const Target *t, uint32_t opt, char **why) {
+LLVMTargetMachineRef x86_machine_open(const Target *t, uint32_t opt, char **why) {
     static const LLVMCodeGenOptLevel level[OPT_LEVELS] = {LLVMCodeGenLevelLess, LLVMCodeGenLevelDefault,
                                                           LLVMCodeGenLevelDefault, LLVMCodeGenLevelAggressive};
     LLVMInitializeX86TargetInfo();
@@ -18,6 +19,16 @@ static LLVMTargetMachineRef machine(const Target *t, uint32_t opt, char **why) {
     if (LLVMGetTargetFromTriple(t->triple, &target, why)) return NULL;
     return LLVMCreateTargetMachine(target, t->triple, t->cpu, t->features, level[opt], LLVMRelocPIC,
                                    LLVMCodeModelDefault);
+}
+/* Addresses differ in constants alone (emit/fold.c, SPLIT): LLVM's loop strength reduction finds nothing, in a fifth of
+   the time of code generation. Its options are the process's, so this is not for a library with kernels of GPUs. */
+static void no_strength_reduction(void) {
+    LLVMParseCommandLineOptions(2, (const char *const[]){"jaxcc", "-disable-lsr"}, NULL);
+}
+static LLVMTargetMachineRef machine(const Target *t, uint32_t opt, char **why) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, no_strength_reduction);
+    return x86_machine_open(t, opt, why);
 }
 static void add_attribute(LLVMValueRef f, const char *key, const char *value) {
     LLVMContextRef context = LLVMGetModuleContext(LLVMGetGlobalParent(f));
@@ -35,14 +46,24 @@ static void amend(const Target *t, LLVMValueRef f) {
         loadmask_avoid(f);
     libcalls_avoid(f, t);
     literals_load(f, t);
-    opaque_hide(f);
 }
 
+#define CLEAN "always-inline,function(sroa,early-cse,"
+#define SIMPLIFY "instcombine<no-verify-fixpoint>,simplifycfg,"
+#define SPLIT "separate-const-offset-from-gep<lower-gep>,early-cse,"
+#define HOIST "loop-mssa(licm),"
 const char *const clean_up[OPT_LEVELS] = {
-    NULL, "always-inline,function(sroa,early-cse,simplifycfg)",
-    "always-inline,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),early-cse)",
-    "always-inline,function(sroa,early-cse,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),gvn,"
-    "dse)"};
+    NULL,
+    CLEAN "simplifycfg)",
+    CLEAN SIMPLIFY HOIST "early-cse)",
+    CLEAN SIMPLIFY HOIST "gvn,dse)",
+};
+static const char *const clean_up_split[OPT_LEVELS] = {
+    NULL,
+    CLEAN "simplifycfg)",
+    CLEAN SIMPLIFY SPLIT HOIST "early-cse)",
+    CLEAN SIMPLIFY SPLIT HOIST "gvn,dse)",
+};
 
 const Machine x86_machine = {
     .kernels = {[STEP_LOOPS] = kernel_loops,
@@ -51,7 +72,7 @@ const Machine x86_machine = {
                 [STEP_SCATTER] = kernel_scatter},
     .launch = launch_threads,
     .open = machine,
-    .passes = clean_up,
+    .passes = clean_up_split,
     .mark = mark,
     .amend = amend,
 };
