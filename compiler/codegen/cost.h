@@ -373,7 +373,7 @@ enum {
 };
 /* ---- objects of one library */
 enum {
-    SHARD_LENGTH = 3000, /* instructions of LLVM of one at least: 50 ms */
+    SHARD_LENGTH = 1000, /* instructions of LLVM of one at least: 15 ms */
     MOST_SHARDS = 8
 };
 /* ---- constants */
