@@ -166,7 +166,10 @@ static void each_group(jaxcc_rt_heap *call, const char *what, Rows *s, const int
     s->groups = s->n <= SHORT ? (s->rows + GROUP - 1) / GROUP : s->rows;
     bool whole = s->groups > 1 || s->n < 2 * BLOCK || jaxcc_rt_alone();
     s->blocks = whole ? 1 : s->n / BLOCK < MOST_BLOCKS ? s->n / BLOCK : MOST_BLOCKS;
-    jaxcc_rt_parallel_for(some_slots, s, s->slots, s->rows * s->n < BLOCK || s->groups == 1 ? s->slots : 1);
+    if (s->rows * s->n < BLOCK || s->groups == 1) /* which shares out its blocks itself */
+        some_slots(s, 0, s->slots);
+    else
+        jaxcc_rt_parallel_for(some_slots, s, s->slots, 1);
 }
 
 /* ---- one operand */

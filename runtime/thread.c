@@ -5,7 +5,8 @@
    `inside` from a value with OPEN, claims chunks until there are none, and leaves. So the caller waits only for workers
    that are computing, never for one that has yet to wake up.
 
-   Workers sleep on `generation`, which every job increments. The pool belongs to a process: after fork the child finds
+   Workers sleep on `generation`, which every job increments, after they have waited awake for a while: the kernels of a
+   loop follow each other sooner, and smaller jobs are worth sharing with a worker that need not be woken. The pool belongs to a process: after fork the child finds
    another pid in `owner`, forgets the parent's threads, and starts its own at the first call. */
 #include "pool.h"
 #include <linux/futex.h>
@@ -19,19 +20,26 @@
 
 #define OPEN (1u << 31)
 enum { MOST = 1024, STACK = 512 * 1024, SPIN = 2000, CHUNKS_PER_THREAD = 4 };
+enum { AWAKE = 4 }; /* with workers that are awake, jobs of a quarter of the grain are shared */
 
+typedef struct {
+    _Alignas(64) _Atomic int64_t next; /* the first that nobody has claimed */
+    int64_t end;
+} Share;
 static struct {
     _Atomic pid_t owner; /* 0: nobody yet */
     _Atomic bool busy;
     /* written by the owner of `busy` */
     _Atomic int wanted, threads; /* the number asked for when the pool was started; those taking part, the caller too */
     pthread_t worker[MOST];
+    uint32_t started; /* the generation when they were */
     /* the job: written while `inside` is 0 */
     jaxcc_body *body;
     void *ctx;
-    int64_t n, chunk;
+    int64_t chunk;
     uint32_t float_mode;
-    _Alignas(64) _Atomic int64_t next;
+    int shares;
+    Share share[MOST]; /* of the caller, then of the workers */
     _Alignas(64) _Atomic uint32_t inside;
     _Alignas(64) _Atomic uint32_t generation;
     _Atomic uint32_t sleepers;
@@ -72,10 +80,13 @@ static void set_float_mode(uint32_t mode) {
 
 /* ---- work */
 
-static void claim_chunks(void) {
-    int64_t n = pool.n, chunk = pool.chunk;
-    for (int64_t lo; (lo = atomic_fetch_add_explicit(&pool.next, chunk, memory_order_relaxed)) < n;)
-        pool.body(pool.ctx, lo, n - lo < chunk ? n : lo + chunk);
+static void claim_chunks(int thread) {
+    for (int i = 0; i < pool.shares; i++) {
+        Share *s = &pool.share[(thread + i) % pool.shares];
+        int64_t end = s->end, chunk = pool.chunk, lo = atomic_load_explicit(&s->next, memory_order_relaxed);
+        while (lo < end && (lo = atomic_fetch_add_explicit(&s->next, chunk, memory_order_relaxed)) < end)
+            pool.body(pool.ctx, lo, end - lo < chunk ? end : lo + chunk);
+    }
 }
 
 static bool join(void) {
@@ -108,12 +119,12 @@ static void raise_generation(int workers) {
     if (atomic_load(&pool.sleepers)) futex_wake(&pool.generation, workers);
 }
 
-static void *work(void *first) {
-    for (uint32_t seen = (uint32_t)(uintptr_t)first;; seen = next_generation(seen)) {
+static void *work(void *number) {
+    for (uint32_t seen = pool.started;; seen = next_generation(seen)) {
         if (atomic_load(&pool.stop)) return NULL;
         if (!join()) continue;
         set_float_mode(pool.float_mode);
-        claim_chunks();
+        claim_chunks((int)(intptr_t)number);
         leave();
     }
 }
@@ -137,10 +148,12 @@ static void start(void) {
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);                   /* signals go to the program's own threads */
-    void *seen = (void *)(uintptr_t)atomic_load(&pool.generation); /* NOLINT(performance-no-int-to-ptr): a number */
-    for (; pool.threads < wanted; pool.threads++)
-        if (pthread_create(&pool.worker[pool.threads], &attr, work, seen)) break;
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals go to the program's own threads */
+    pool.started = atomic_load(&pool.generation);
+    for (; pool.threads < wanted; pool.threads++) {
+        void *number = (void *)(intptr_t)pool.threads; /* NOLINT(performance-no-int-to-ptr): a number */
+        if (pthread_create(&pool.worker[pool.threads], &attr, work, number)) break;
+    }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
 }
@@ -183,19 +196,27 @@ static bool alone(void) {
 
 bool jaxcc_rt_alone(void) { return !jaxcc_rt_host_for && alone(); }
 
+static void share_out(int64_t chunks, int64_t n) {
+    pool.shares = chunks < pool.threads ? (int)chunks : pool.threads;
+    int64_t from = 0;
+    for (int i = 0; i < pool.shares; i++) {
+        int64_t to = chunks * (i + 1) / pool.shares * pool.chunk;
+        atomic_store_explicit(&pool.share[i].next, from, memory_order_relaxed);
+        from = pool.share[i].end = i + 1 < pool.shares ? to : n;
+    }
+}
 static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
     int64_t pieces = (int64_t)pool.threads * CHUNKS_PER_THREAD;
     int64_t grains = (n - 1) / grain + 1, chunk = (grains - 1) / pieces + 1;
     int64_t chunks = (grains - 1) / chunk + 1;
     pool.body = body;
     pool.ctx = ctx;
-    pool.n = n;
     pool.chunk = chunk * grain;
     pool.float_mode = float_mode();
-    atomic_store_explicit(&pool.next, 0, memory_order_relaxed);
+    share_out(chunks, n);
     atomic_store_explicit(&pool.inside, OPEN, memory_order_release);
     raise_generation(chunks < pool.threads ? (int)chunks - 1 : pool.threads - 1);
-    claim_chunks();
+    claim_chunks(0);
     uint32_t inside = atomic_fetch_and_explicit(&pool.inside, ~OPEN, memory_order_acq_rel) & ~OPEN;
     for (int i = 0; inside; i++) {
         if (i < SPIN)
@@ -206,19 +227,25 @@ static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
     }
 }
 
+static bool any_awake(void) {
+    int threads = atomic_load_explicit(&pool.threads, memory_order_relaxed);
+    return threads > 1 && atomic_load_explicit(&pool.sleepers, memory_order_relaxed) + 1 < (uint32_t)threads;
+}
+
 void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
     if (n <= 0) return;
     if (grain < 1) grain = 1;
     jaxcc_parallel_for *host = jaxcc_rt_host_for;
+    int64_t least = any_awake() ? (grain - 1) / AWAKE + 1 : grain;
     if (host && n > grain) {
         host(jaxcc_rt_host_pool, body, ctx, n, grain);
-    } else if (n <= grain || n > INT64_MAX / 2 || alone() || !adopt() || atomic_exchange(&pool.busy, true)) {
+    } else if (n <= least || n > INT64_MAX / 2 || alone() || !adopt() || atomic_exchange(&pool.busy, true)) {
         body(ctx, 0, n);
     } else {
         if (pool.threads && pool.wanted != jaxcc_rt_threads_wanted) end();
         if (!pool.threads) start();
         if (pool.threads > 1)
-            run(body, ctx, n, grain);
+            run(body, ctx, n, least);
         else
             body(ctx, 0, n);
         atomic_store_explicit(&pool.busy, false, memory_order_release);

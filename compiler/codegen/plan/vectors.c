@@ -262,10 +262,12 @@ static void decide_loops(Plan *p, Step *s) {
     if (s->tile) s->rows = lanes_of(p, s->widest), s->strip = strip_of(p, s);
     if (s->jam) s->turns = JAM;
     Dim outermost = s->nred && !s->parts ? loop_extent(p->ix, s->red[0]) : 1;
-    bool block = s->parts && s->nred == 1; /* a part of a full reduction is itself one */
+    Dim inner = step_inner(p, s);
+    /* a part of a full reduction is itself one */
+    bool block = s->parts && (s->nred == 1 || (dim_is_const(inner) && inner * s->block <= PART_LANES));
     if (!block) cut_sums(p, s, outermost, s->widths.main ? s->widths.main : s->widths.tail);
     if (s->parts)
-        s->block = s->red[0] == s->lane ? PART_LANES : 1, s->units = step_parts(p, s);
+        s->units = step_parts(p, s);
     else if (s->lines)
         units_of_lines(p, s);
     else if (s->nred && s->nkept && s->kept[0] == s->lane && s->widths.main)
