@@ -99,8 +99,8 @@ for file in examples/*.jaxpr; do
 done
 try "the network trained by its library's gradient" env -u MAKEFLAGS make --no-print-directory -C examples BIN="$build/bin" OUT="$work/examples"
 example_on_gpu() {
-    cd "$work" && jaxcc --target=nvptx64 axpy.jaxpr -o axpy.so && cc$sanitize main.c axpy.so -Wl,-rpath,. -o main &&
-        [ "$(LD_LIBRARY_PATH="$build/tests/gpu" ./main)" = '3 5 7 9' ] && jaxcc --target=nvptx64 -march=sm_90 --emit=ptx axpy.jaxpr | grep '^.target sm_90$'
+    cd "$work" && jaxcc --target=nvptx64 --name=axpy axpy.jaxpr -o gpu.so && cc$sanitize main.c gpu.so -Wl,-rpath,. -o gpu &&
+        [ "$(LD_LIBRARY_PATH="$build/tests/gpu" ./gpu)" = '3 5 7 9' ] && jaxcc --target=nvptx64 -march=sm_90 --emit=ptx axpy.jaxpr | grep '^.target sm_90$'
 }
 # Every GPU that -march knows is in the manual.
 gpus() {
