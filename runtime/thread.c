@@ -6,8 +6,9 @@
    that are computing, never for one that has yet to wake up.
 
    Workers sleep on `generation`, which every job increments, after they have waited awake for a while: the kernels of a
-   loop follow each other sooner, and smaller jobs are worth sharing with a worker that need not be woken. The pool belongs to a process: after fork the child finds
-   another pid in `owner`, forgets the parent's threads, and starts its own at the first call. */
+   loop follow each other sooner, and smaller jobs are worth sharing with a worker that need not be woken. The pool
+   belongs to a process: after fork the child finds another pid in `owner`, forgets the parent's threads, and starts its
+   own at the first call. */
 #include "pool.h"
 #include <linux/futex.h>
 #include <pthread.h>
@@ -116,7 +117,7 @@ static uint32_t next_generation(uint32_t seen) {
 
 static void raise_generation(int workers) {
     atomic_fetch_add(&pool.generation, 1);
-    if (atomic_load(&pool.sleepers)) futex_wake(&pool.generation, workers);
+    if (workers && atomic_load(&pool.sleepers)) futex_wake(&pool.generation, workers);
 }
 
 static void *work(void *number) {
@@ -205,17 +206,18 @@ static void share_out(int64_t chunks, int64_t n) {
         from = pool.share[i].end = i + 1 < pool.shares ? to : n;
     }
 }
-static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
+/* In ranges of `least` or more; as many threads take part as there are grains, and all others that are awake. */
+static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t grain, int64_t least) {
     int64_t pieces = (int64_t)pool.threads * CHUNKS_PER_THREAD;
-    int64_t grains = (n - 1) / grain + 1, chunk = (grains - 1) / pieces + 1;
-    int64_t chunks = (grains - 1) / chunk + 1;
+    int64_t wanted = (n - 1) / grain + 1, ranges = (n - 1) / least + 1;
+    int64_t chunk = (ranges - 1) / pieces + 1, chunks = (ranges - 1) / chunk + 1;
     pool.body = body;
     pool.ctx = ctx;
-    pool.chunk = chunk * grain;
+    pool.chunk = chunk * least;
     pool.float_mode = float_mode();
     share_out(chunks, n);
     atomic_store_explicit(&pool.inside, OPEN, memory_order_release);
-    raise_generation(chunks < pool.threads ? (int)chunks - 1 : pool.threads - 1);
+    raise_generation(wanted < pool.threads ? (int)wanted - 1 : pool.threads - 1);
     claim_chunks(0);
     uint32_t inside = atomic_fetch_and_explicit(&pool.inside, ~OPEN, memory_order_acq_rel) & ~OPEN;
     for (int i = 0; inside; i++) {
@@ -236,16 +238,17 @@ void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain
     if (n <= 0) return;
     if (grain < 1) grain = 1;
     jaxcc_parallel_for *host = jaxcc_rt_host_for;
-    int64_t least = any_awake() ? (grain - 1) / AWAKE + 1 : grain;
+    int64_t least = host || !any_awake() ? grain : (grain - 1) / AWAKE + 1;
     if (host && n > grain) {
         host(jaxcc_rt_host_pool, body, ctx, n, grain);
     } else if (n <= least || n > INT64_MAX / 2 || alone() || !adopt() || atomic_exchange(&pool.busy, true)) {
         body(ctx, 0, n);
     } else {
-        if (pool.threads && pool.wanted != jaxcc_rt_threads_wanted) end();
-        if (!pool.threads) start();
-        if (pool.threads > 1)
-            run(body, ctx, n, least);
+        bool other = pool.threads && pool.wanted != jaxcc_rt_threads_wanted, large = n > grain;
+        if (large && other) end();
+        if (large && !pool.threads) start();
+        if (pool.threads > 1 && (large || !other))
+            run(body, ctx, n, grain, least);
         else
             body(ctx, 0, n);
         atomic_store_explicit(&pool.busy, false, memory_order_release);

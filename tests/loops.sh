@@ -59,6 +59,6 @@ try "they stay where no instruction loads one into all lanes" stay long x86-64
 try "masks of loads are integers" masked
 try "masked loads are inside the array" inside
 try "one iteration is no loop" emits once 0
-try "some are one" emits one 1
+try "several iterations are one loop" emits one 1
 try "addresses differ in constants" addresses
 finish

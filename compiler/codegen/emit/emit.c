@@ -183,8 +183,7 @@ V em_i64(Emit *e, int64_t v) { return em_int(e, e->i64, v); }
 
 /* ---- memory */
 
-/* LLVM's schedulers compare each store with all memory accesses around it: among many, a store counts as this many
-   operations. */
+/* A constant part of the index is added last, by an operation of its own. */
 V em_gep(Emit *e, V p, V index, MlirType elem) {
     int32_t dynamic = INT32_MIN;
     int64_t c;

@@ -5,8 +5,8 @@
 /* Positions are sums and products, many with constants. What is known here need not be built, verified, translated and
    simplified; and a loop whose bounds are known may be none (lower.c).
 
-   Of (x + c) * s + y, c * s is added last: what copies of a loop's body compute differs in constants alone, which are
-   parts of the addresses of CPUs. */
+   Of (x + c) * s + y, c * s is added last: positions in copies of a loop's body differ in constants alone, which the
+   addresses of a CPU's instructions include. */
 
 typedef struct {
     const char *name;
@@ -62,10 +62,12 @@ static bool adds_last(Emit *e, const Row *r, V x, V y, V *result) {
     bool knows_y = em_known(y, &c);
     V rest_x = em_without_constant(e, x, &in_x), rest_y = em_without_constant(e, y, &in_y);
     if (!in_x && !in_y) return false;
-    if (r->of == add && knows_y) return add(in_x, c, &c), *result = plus(e, rest_x, c), true;
-    if (r->of == add) return add(in_x, in_y, &c), *result = plus(e, em_add(e, rest_x, rest_y), c), true;
-    if (r->of == mul && knows_y) return mul(in_x, c, &c), *result = plus(e, em_mul(e, rest_x, y), c), true;
-    return false;
+    if (r->of == add && !knows_y) c = in_y, rest_x = em_add(e, rest_x, rest_y);
+    if (r->of == mul && knows_y) rest_x = em_mul(e, rest_x, y);
+    if (r->of != add && (r->of != mul || !knows_y)) return false;
+    r->of(in_x, c, &c);
+    *result = plus(e, rest_x, c);
+    return true;
 }
 bool em_folded(Emit *e, const char *name, V x, V y, V *result) {
     if (!mlirTypeEqual(mlirValueGetType(x), e->i64)) return false;

@@ -20,8 +20,9 @@ LLVMTargetMachineRef x86_machine_open(const Target *t, uint32_t opt, char **why)
     return LLVMCreateTargetMachine(target, t->triple, t->cpu, t->features, level[opt], LLVMRelocPIC,
                                    LLVMCodeModelDefault);
 }
-/* Addresses differ in constants alone (emit/fold.c, SPLIT): LLVM's loop strength reduction finds nothing, in a fifth of
-   the time of code generation. Its options are the process's, so this is not for a library with kernels of GPUs. */
+/* Loop strength reduction is a fifth of the time of code generation and finds little: addresses differ in constants
+   alone (emit/fold.c, clean_up_split). LLVM's options are the process's, so this is not for a library with kernels of
+   GPUs. */
 static void no_strength_reduction(void) {
     LLVMParseCommandLineOptions(2, (const char *const[]){"jaxcc", "-disable-lsr"}, NULL);
 }
@@ -48,22 +49,18 @@ static void amend(const Target *t, LLVMValueRef f) {
     literals_load(f, t);
 }
 
+/* With `split` between simplifying and moving code out of loops. */
 #define CLEAN "always-inline,function(sroa,early-cse,"
-#define SIMPLIFY "instcombine<no-verify-fixpoint>,simplifycfg,"
-#define SPLIT "separate-const-offset-from-gep<lower-gep>,early-cse,"
-#define HOIST "loop-mssa(licm),"
-const char *const clean_up[OPT_LEVELS] = {
-    NULL,
-    CLEAN "simplifycfg)",
-    CLEAN SIMPLIFY HOIST "early-cse)",
-    CLEAN SIMPLIFY HOIST "gvn,dse)",
-};
-static const char *const clean_up_split[OPT_LEVELS] = {
-    NULL,
-    CLEAN "simplifycfg)",
-    CLEAN SIMPLIFY SPLIT HOIST "early-cse)",
-    CLEAN SIMPLIFY SPLIT HOIST "gvn,dse)",
-};
+#define SIMPLIFY CLEAN "instcombine<no-verify-fixpoint>,simplifycfg,"
+#define PASSES(split)                                                                                                  \
+    {                                                                                                                  \
+        NULL,                                                                                                          \
+        CLEAN "simplifycfg)",                                                                                          \
+        SIMPLIFY split "loop-mssa(licm),early-cse)",                                                                   \
+        SIMPLIFY split "loop-mssa(licm),gvn,dse)",                                                                     \
+    }
+const char *const clean_up[OPT_LEVELS] = PASSES("");
+static const char *const clean_up_split[OPT_LEVELS] = PASSES("separate-const-offset-from-gep<lower-gep>,early-cse,");
 
 const Machine x86_machine = {
     .kernels = {[STEP_LOOPS] = kernel_loops,

@@ -479,8 +479,8 @@ Ix panels_at(Plan *, const Panels *, Ix index);
 Ix store_address(Plan *, const Store *, const Ix *index);
 /* The number of parts of a reduction. On a CPU: blocks of its outermost loop. */
 Dim step_parts(Plan *, const Step *);
-/* The iterations of all other reduced loops for one of the outermost. */
-Dim step_inner(Plan *, const Step *);
+/* The product of their extents. */
+Dim loop_extents(Plan *, const Atom *loops, uint32_t n);
 /* The accumulators that a part of the step's reductions leaves; 0: they cannot be done in parts. */
 uint32_t step_part_words(Plan *, const Step *);
 /* Does it contain a reduction whose order matters? Then its terms may not be divided among lanes or parts. */

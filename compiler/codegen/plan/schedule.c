@@ -578,6 +578,7 @@ static void find_stages(Plan *p, Step *s) {
 Dim step_parts(Plan *p, const Step *s) {
     Dim n = loop_extent(p->ix, s->division.loop ? s->division.loop : s->red[0]);
     if (s->division.loop) return n;
+    assert(s->block);
     return dim_floordiv(p->cx->types, dim_add(p->cx->types, n, s->block - 1), s->block);
 }
 Atom cum_axis(Plan *p, const Step *s) {
@@ -605,16 +606,16 @@ uint32_t step_part_words(Plan *p, const Step *s) {
     assert(words <= 2 * STEP_REDUCTIONS);
     return words;
 }
-Dim step_inner(Plan *p, const Step *s) {
-    Dim n = 1;
-    for (uint32_t i = 1; i < s->nred; i++) n = dim_mul(p->cx->types, n, loop_extent(p->ix, s->red[i]));
-    return n;
+Dim loop_extents(Plan *p, const Atom *loops, uint32_t n) {
+    Dim all = 1;
+    for (uint32_t i = 0; i < n; i++) all = dim_mul(p->cx->types, all, loop_extent(p->ix, loops[i]));
+    return all;
 }
 /* Iterations of the outermost loop in a part. */
 static uint32_t part_length(Plan *p, const Step *s) {
     uint32_t elements = PART_COST / (s->cost + 1), whole = s->red[0] == s->lane ? PART_STEP : 1;
     if (elements > PART_LANES) elements = PART_LANES;
-    Dim inner = step_inner(p, s);
+    Dim inner = loop_extents(p, s->red + 1, s->nred - 1);
     uint32_t n = dim_is_const(inner) && inner < elements ? elements / (inner ? (uint32_t)inner : 1) : 1;
     return n > whole ? n - n % whole : whole;
 }
@@ -623,8 +624,8 @@ static void choose_parts(Plan *p, Step *s) {
     Types *ts = p->cx->types;
     uint32_t words = step_part_words(p, s);
     if (!words || s->nkept || p->target->device) return;
-    Dim n = dim_mul(ts, loop_extent(p->ix, s->red[0]), step_inner(p, s));
-    if (dim_is_const(n) && n < PARTS_FROM / (s->cost + 1)) return;
+    Dim n = loop_extents(p, s->red, s->nred);
+    if (dim_is_const(n) && n <= PARTS_FROM / (s->cost + 1)) return;
     s->block = part_length(p, s);
     s->parts = buf_new(p, BUF_WORK, dim_mul(ts, step_parts(p, s), 8 * (Dim)words));
 }

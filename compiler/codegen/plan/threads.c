@@ -64,11 +64,6 @@ static void divide(Plan *p, Step *s, Dim n, const Parts *by) {
    short or there are enough points for all threads */
 static bool known_from(Dim n, int64_t least) { return dim_is_const(n) && n >= least; }
 static bool known_below(Dim n, int64_t most) { return dim_is_const(n) && n < most; }
-static Dim extents(Plan *p, const Atom *loops, uint32_t n) {
-    Dim all = 1;
-    for (uint32_t i = 0; i < n; i++) all = dim_mul(p->cx->types, all, loop_extent(p->ix, loops[i]));
-    return all;
-}
 bool threads_share_lanes(const Plan *p, const Step *s) {
     if (!s->nred || s->red[s->nred - 1] != s->lane || s->written_out) return false;
     Dim n = loop_extent(p->ix, s->lane);
@@ -78,7 +73,7 @@ static void share_lanes(Plan *p, Step *s) {
     Grid *g = &s->grid;
     Dim n = loop_extent(p->ix, s->lane);
     bool many = !dim_is_const(g->items) || g->items >= LEAST_WARP_ROWS;
-    uint32_t group = threads_for(times(p, extents(p, s->red, s->nred), ROW_ITEMS), LEAST_GROUP);
+    uint32_t group = threads_for(times(p, loop_extents(p, s->red, s->nred), ROW_ITEMS), LEAST_GROUP);
     uint32_t most = threads_for(n, LEAST_GROUP);
     if (group > most) group = most;
     if (group > WARP && many && known_below(n, WARP_ROW + 1)) group = WARP;
@@ -108,7 +103,7 @@ static void divide_sums(Plan *p, Step *s) {
     Grid *g = &s->grid;
     uint32_t words = step_part_words(p, s) * (s->columns ? s->columns : 1);
     int64_t terms = g->chunks ? COLUMN_PART : BLOCK_PART, most = g->chunks ? COLUMN_PARTS : BLOCK_PARTS;
-    Dim n = loop_extent(p->ix, s->red[0]), inner = extents(p, s->red + 1, s->nred - 1);
+    Dim n = loop_extent(p->ix, s->red[0]), inner = loop_extents(p, s->red + 1, s->nred - 1);
     int64_t least = !dim_is_const(inner) || inner >= terms ? 1 : terms / (inner ? inner : 1);
     Dim blocks = grid_blocks(p, g);
     if (!words || known_from(blocks, BLOCK_ROWS) || known_below(n, 2 * least)) return;
@@ -176,7 +171,7 @@ static void set_run(Plan *p, Step *s, Atom loop, uint32_t run) {
         Dim blocks = times(p, loop_extent(p->ix, s->runs), (Dim)s->run_turns * BLOCK_THREADS);
         loops[0] = atom_loop(p->ix, dim_mul(p->cx->types, blocks, BLOCK_THREADS));
     }
-    g->loops = loops, g->items = extents(p, loops, g->nloops);
+    g->loops = loops, g->items = loop_extents(p, loops, g->nloops);
 }
 /* Accesses that are not wide: a thread has elements of the same place in neighbouring rows or, of the only row, as
    far apart as a block has threads, so that several are in flight, and what neighbouring rows read in common is read
@@ -196,7 +191,7 @@ static void choose_rows(Plan *p, Step *s) {
 static void choose_windows(Plan *p, Step *s) {
     bool stored_last = s->levels == 2;
     each(Store, st, s->stores) stored_last &= st->level == 1;
-    if (s->jam && stored_last) set_rows(p, s, s->jam, extents(p, s->red, s->nred), WINDOW_TERMS);
+    if (s->jam && stored_last) set_rows(p, s, s->jam, loop_extents(p, s->red, s->nred), WINDOW_TERMS);
     if (!s->run) s->written_out = false, s->half = 0;
     s->jam = 0;
 }
@@ -236,7 +231,7 @@ static void set_run_rows(Plan *p, Step *s, uint32_t rows, int64_t most) {
         rows /= 2;
     if (rows <= 1) return;
     s->run_rows = rows, s->row_loop = loop, s->row_runs = atom_loop(p->ix, dim_floordiv(p->cx->types, n, rows));
-    g->loops = with_loop(p, s, loop, s->row_runs), g->items = extents(p, g->loops, g->nloops);
+    g->loops = with_loop(p, s, loop, s->row_runs), g->items = loop_extents(p, g->loops, g->nloops);
 }
 static void choose_run(Plan *p, Step *s) {
     Grid *g = &s->grid;
@@ -264,7 +259,7 @@ static void share_columns(Plan *p, Step *s, Atom loop, uint32_t n) {
     Grid *g = &s->grid;
     s->columns = n, s->run_loop = loop;
     s->runs = atom_loop(p->ix, dim_floordiv(p->cx->types, loop_extent(p->ix, loop), n));
-    g->loops = with_runs(p, s, loop), g->items = extents(p, g->loops, g->nloops);
+    g->loops = with_runs(p, s, loop), g->items = loop_extents(p, g->loops, g->nloops);
 }
 /* Neighbouring sums of one thread, for wide accesses. */
 static void choose_columns(Plan *p, Step *s) {
@@ -420,7 +415,7 @@ static bool wait_with_chunks(Plan *p, Step *s, Dim n) {
     Atom *loops = arena_new(p->arena, Atom, g->nloops);
     memcpy(loops, g->loops, g->nloops * sizeof *loops);
     if (runs % items) loops[g->nloops - 1] = atom_loop(p->ix, (runs + items - 1) / items * items);
-    g->loops = loops, g->items = extents(p, loops, g->nloops);
+    g->loops = loops, g->items = loop_extents(p, loops, g->nloops);
     g->together = true, g->threads = BLOCK_THREADS, g->chunks = WARP;
     wait_for_parts(p, s, n, part, COLUMN_PARTS_LEFT);
     s->terms *= many ? 2 : 1, g->blocks = many ? 2 : 3;

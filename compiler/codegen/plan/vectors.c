@@ -261,10 +261,8 @@ static void decide_loops(Plan *p, Step *s) {
     if (s->lane) s->widths = s->nends ? (Widths){VECTORS * vector_of(p, s), 0} : widths(p, s);
     if (s->tile) s->rows = lanes_of(p, s->widest), s->strip = strip_of(p, s);
     if (s->jam) s->turns = JAM;
-    Dim outermost = s->nred && !s->parts ? loop_extent(p->ix, s->red[0]) : 1;
-    Dim inner = step_inner(p, s);
-    /* a part of a full reduction is itself one */
-    bool block = s->parts && (s->nred == 1 || (dim_is_const(inner) && inner * s->block <= PART_LANES));
+    Dim outermost = !s->nred ? 1 : s->parts ? (Dim)s->block : loop_extent(p->ix, s->red[0]);
+    bool block = s->parts && s->nred == 1; /* a part of a full reduction is itself one */
     if (!block) cut_sums(p, s, outermost, s->widths.main ? s->widths.main : s->widths.tail);
     if (s->parts)
         s->units = step_parts(p, s);
