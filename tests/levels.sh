@@ -35,6 +35,9 @@ if grep -q lacks is4; then try "v3 on this CPU" as v3; else
 fi
 lacks() { ./all avx512f avx2 sse4.2 >got && grep 'this CPU lacks.*sse4.2' got; }
 succeeds lacks
+# A vector of x86-64-v2 is one complex128.
+one_lane() { jaxcc "$root/tests/cases/derivative-jvp-reductions.jaxpr" --jvp -march=x86-64-v2 -o one.so; }
+try "elements as wide as a vector" one_lane
 refused() { ! jaxcc -march="$1" model.jaxpr -o no.so 2>said && grep "$2" said; }
 succeeds refused x86-64-v3,x86-64-v5 "unknown CPU 'x86-64-v5'; did you mean"
 succeeds refused x86-64-v3, "unknown CPU ''"

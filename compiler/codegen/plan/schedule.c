@@ -194,7 +194,7 @@ static bool short_row(const Look *l, Atom loop) {
     const Target *t = l->p->target;
     if (t->device || t->masks || s->nred || s->cost < ROW_COST || !stores_floats(l->p, s)) return false;
     Dim n = loop_extent(l->p->ix, loop), lanes = vector_of(l->p, s), half = lanes / 2;
-    if (!dim_is_const(n) || n <= half || n > SHORT_TERMS * lanes || n % half == 0) return false;
+    if (!half || !dim_is_const(n) || n <= half || n > SHORT_TERMS * lanes || n % half == 0) return false;
     uint32_t accesses = contiguous_accesses(l, loop);
     if (accesses > ROW_ACCESSES || (accesses > 1 && n > 2 * lanes)) return false;
     bool others = false;
