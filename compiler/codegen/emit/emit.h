@@ -85,7 +85,7 @@ V em_1(Emit *, const char *name, MlirType t, uint32_t n, const V *operands, uint
 /* The result has the operand's type. */
 V em_un(Emit *, const char *name, V x);
 V em_bin(Emit *, const char *name, V x, V y);
-/* fold.c: is it an integer constant? The result of em_bin, if it is a constant or an operand. */
+/* fold.c: is it an integer constant? The result of em_bin, if another one than the operation is known. */
 bool em_known(V, int64_t *value);
 bool em_folded(Emit *, const char *name, V x, V y, V *result);
 V em_without_constant(const Emit *, V, int64_t *c); /* x of v = x + c; v and 0 if it is no such sum */

@@ -32,12 +32,16 @@ static const Row rows[] = {
     {"llvm.intr.smax", most, 0, 0, false, false},
 };
 
+/* The operation whose result it is, if that has the name; else a null one. */
+static MlirOperation made_by(V v, const char *name) {
+    MlirOperation none = {NULL}, op = mlirValueIsAOpResult(v) ? mlirOpResultGetOwner(v) : none;
+    if (!op.ptr) return none;
+    MlirStringRef is = mlirIdentifierStr(mlirOperationGetName(op));
+    return mlirStringRefEqual(is, mlirStringRefCreateFromCString(name)) ? op : none;
+}
 bool em_known(V v, int64_t *value) {
-    if (!mlirValueIsAOpResult(v)) return false;
-    MlirOperation op = mlirOpResultGetOwner(v);
-    if (!mlirStringRefEqual(mlirIdentifierStr(mlirOperationGetName(op)),
-                            mlirStringRefCreateFromCString("llvm.mlir.constant")))
-        return false;
+    MlirOperation op = made_by(v, "llvm.mlir.constant");
+    if (!op.ptr) return false;
     MlirAttribute a = mlirOperationGetAttributeByName(op, mlirStringRefCreateFromCString("value"));
     if (!mlirAttributeIsAInteger(a)) return false;
     *value = mlirIntegerAttrGetValueInt(a);
@@ -50,10 +54,8 @@ static V plus(Emit *e, V x, int64_t c) {
 V em_without_constant(const Emit *e, V v, int64_t *c) {
     *c = 0;
     if (e->target->device) return v; /* LLVM's passes for GPUs do this themselves */
-    if (!mlirValueIsAOpResult(v) || !mlirTypeEqual(mlirValueGetType(v), e->i64)) return v;
-    MlirOperation op = mlirOpResultGetOwner(v);
-    if (!mlirStringRefEqual(mlirIdentifierStr(mlirOperationGetName(op)), mlirStringRefCreateFromCString("llvm.add")))
-        return v;
+    MlirOperation op = made_by(v, "llvm.add");
+    if (!op.ptr || !mlirTypeEqual(mlirValueGetType(v), e->i64)) return v;
     return em_known(mlirOperationGetOperand(op, 1), c) ? mlirOperationGetOperand(op, 0) : v;
 }
 /* x op y with the constants that x and y add, or with the constant y, added last. */

@@ -481,6 +481,8 @@ Ix store_address(Plan *, const Store *, const Ix *index);
 Dim step_parts(Plan *, const Step *);
 /* The product of their extents. */
 Dim loop_extents(Plan *, const Atom *loops, uint32_t n);
+/* Iterations of a loop, of `inner` elements each, that have so many in all; 1 if one may have more. */
+int64_t loop_turns(Dim inner, int64_t elements);
 /* The accumulators that a part of the step's reductions leaves; 0: they cannot be done in parts. */
 uint32_t step_part_words(Plan *, const Step *);
 /* Does it contain a reduction whose order matters? Then its terms may not be divided among lanes or parts. */

@@ -611,12 +611,14 @@ Dim loop_extents(Plan *p, const Atom *loops, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) all = dim_mul(p->cx->types, all, loop_extent(p->ix, loops[i]));
     return all;
 }
+int64_t loop_turns(Dim inner, int64_t elements) {
+    return !dim_is_const(inner) || inner >= elements ? 1 : elements / (inner ? inner : 1);
+}
 /* Iterations of the outermost loop in a part. */
 static uint32_t part_length(Plan *p, const Step *s) {
     uint32_t elements = PART_COST / (s->cost + 1), whole = s->red[0] == s->lane ? PART_STEP : 1;
     if (elements > PART_LANES) elements = PART_LANES;
-    Dim inner = loop_extents(p, s->red + 1, s->nred - 1);
-    uint32_t n = dim_is_const(inner) && inner < elements ? elements / (inner ? (uint32_t)inner : 1) : 1;
+    uint32_t n = (uint32_t)loop_turns(loop_extents(p, s->red + 1, s->nred - 1), elements);
     return n > whole ? n - n % whole : whole;
 }
 /* A large full reduction, followed only by scalars, is done in parts. */

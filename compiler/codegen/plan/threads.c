@@ -103,8 +103,8 @@ static void divide_sums(Plan *p, Step *s) {
     Grid *g = &s->grid;
     uint32_t words = step_part_words(p, s) * (s->columns ? s->columns : 1);
     int64_t terms = g->chunks ? COLUMN_PART : BLOCK_PART, most = g->chunks ? COLUMN_PARTS : BLOCK_PARTS;
-    Dim n = loop_extent(p->ix, s->red[0]), inner = loop_extents(p, s->red + 1, s->nred - 1);
-    int64_t least = !dim_is_const(inner) || inner >= terms ? 1 : terms / (inner ? inner : 1);
+    Dim n = loop_extent(p->ix, s->red[0]);
+    int64_t least = loop_turns(loop_extents(p, s->red + 1, s->nred - 1), terms);
     Dim blocks = grid_blocks(p, g);
     if (!words || known_from(blocks, BLOCK_ROWS) || known_below(n, 2 * least)) return;
     if (g->chunks && dim_is_const(blocks) && blocks > 0) {
