@@ -56,12 +56,14 @@ static inline Room jaxcc_rt_job_room(Job *j, void *scratch) {
 
 /* Eigenvalues and the like of more rows or columns are LAPACK's, factors and solves linalg_blocks.h's. */
 enum { SMALL = 32 };
-/* linalg_blocks.h: what is packed for one product, and the most numbers of a tile of it; */
-enum { TERMS_AT_ONCE = 256, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 1024, TILE_MOST = 512 };
+/* linalg_blocks.h: what is packed for one product; */
+enum { TERMS_AT_ONCE = 256, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 1024 };
 /* rows or columns of what is not divided further, columns of a panel of QR; */
 enum { BASE = 32, COLUMNS_OF_LU = 16, REFLECTORS = 32 };
-/* vectors of a row that stay in registers, rows and columns of a triangle that are turned at once; */
-enum { AT_ONCE = 4, COPIED_AT_ONCE = 16 };
+/* steps of an LU factorization that are done to the rest of a panel at once, and columns of that; */
+enum { LU_STEPS = 4, LU_COLUMNS = 2 };
+/* vectors of a row that stay in registers, of at most so many numbers; rows and columns of a triangle that are turned at once; */
+enum { AT_ONCE = 8, SOLVED_MOST = AT_ONCE * 16, COPIED_AT_ONCE = 16 };
 /* rows or columns of a product and columns of a solve that a thread does at least, multiples of those of tiles, and the
    products of numbers from which threads are worth their start (about 40 us of one). */
 enum { PIECE_ROWS = ROWS_AT_ONCE, PIECE_COLUMNS = 256, WORK_OF_THREADS = 1 << 22 };
@@ -69,19 +71,18 @@ enum { PIECE_ROWS = ROWS_AT_ONCE, PIECE_COLUMNS = 256, WORK_OF_THREADS = 1 << 22
 static inline int64_t jaxcc_rt_least(int64_t x, int64_t y) { return x < y ? x : y; }
 /* Half of n, rounded up to a multiple of `unit`. */
 static inline int64_t jaxcc_rt_half(int64_t n, int64_t unit) { return (n / 2 + unit - 1) / unit * unit; }
-/* Elements of what is packed for a product, and of a tile: m × n results of so many terms, rounded up to whole
-   tiles. */
+/* Elements of what is packed for a product: m × n results of so many terms, rounded up to whole tiles. */
 static inline int64_t jaxcc_rt_product_room(int64_t m, int64_t n, int64_t terms) {
     enum { ROUNDED = 64 };
     int64_t both = jaxcc_rt_least(m, ROWS_AT_ONCE) + jaxcc_rt_least(n, COLUMNS_AT_ONCE) + ROUNDED;
-    return TILE_MOST + jaxcc_rt_least(terms, TERMS_AT_ONCE) * both;
+    return jaxcc_rt_least(terms, TERMS_AT_ONCE) * both;
 }
-/* Elements of `room` for a factorization of m × n, or a solve of m rows with n right-hand sides: a tile, the packed
-   operands of a product, QR's V and W (or LU's panel, or one column), its T (or the base of a Cholesky factor). */
+/* Elements of `room` for a factorization of m × n, or a solve of m rows with n right-hand sides: the packed operands of a
+   product, QR's V and W (or LU's panel, or one column), its T (or the base of a Cholesky factor or of a solve). */
 _Static_assert(COLUMNS_OF_LU <= REFLECTORS && REFLECTORS <= BASE, "room");
 static inline int64_t jaxcc_rt_room(int64_t m, int64_t n) {
     int64_t most = m > n ? m : n;
-    return jaxcc_rt_product_room(most, most, most) + REFLECTORS * (m + n) + BASE * BASE;
+    return jaxcc_rt_product_room(most, most, most) + REFLECTORS * (m + n) + BASE * (BASE + SOLVED_MOST);
 }
 /* The counterparts of lapack.c's entries for at most SMALL rows and columns; some by element type. */
 jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;

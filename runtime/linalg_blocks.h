@@ -18,9 +18,8 @@ enum {
     N(VECTORS) = KIND < 2 ? 2 : 1,
     N(COLUMNS) = N(VECTORS) * N(LANES_OF),
 };
-_Static_assert(N(ROWS) * N(COLUMNS) <= TILE_MOST, "room for a tile");
 
-/* op(A), element (i, k) at at[i·row + k·column], conjugated. */
+/* op(A), element (i, k) at at[i·row + k·column], one of them 1, conjugated. */
 typedef struct {
     const T *at;
     int64_t row, column;
@@ -31,8 +30,14 @@ static N(View) N(part)(N(View) a, int64_t i, int64_t k) {
     return a;
 }
 
-/* tile = Σ a[k]ᵀ b[k]: a has ROWS numbers, b COLUMNS for each of n terms, of complex ones the real parts first. */
-static OUTLINED void N(multiply)(const R *restrict a, const R *restrict b, int64_t n, R *restrict tile) {
+static OUTLINED void N(subtract_row)(T *c, const T *row, int64_t n) {
+    for (int64_t e = 0; e < n; e++) c[e] -= row[e];
+}
+/* C -= Σ a[k]ᵀ b[k], m ≤ ROWS × columns ≤ COLUMNS: a has ROWS numbers, b COLUMNS for each of n terms, of complex ones
+   the real parts first. */
+static OUTLINED void N(multiply)(const R *restrict a, const R *restrict b, int64_t n, T *c, int64_t ldc, int64_t m,
+                                 int64_t columns) {
+    T row[N(COLUMNS)];
 #if KIND < 2
     N(vec) sum[N(ROWS)][N(VECTORS)] = {0};
     for (int64_t k = 0; k < n; k++, a += N(ROWS), b += N(COLUMNS)) {
@@ -40,11 +45,17 @@ static OUTLINED void N(multiply)(const R *restrict a, const R *restrict b, int64
 #pragma GCC unroll 12
         for (int i = 0; i < N(ROWS); i++) sum[i][0] += a[i] * left, sum[i][1] += a[i] * right;
     }
+    if (m == N(ROWS) && columns == N(COLUMNS)) {
 #pragma GCC unroll 12
-    for (int i = 0; i < N(ROWS); i++) {
-        *(N(vec) *)(tile + i * N(COLUMNS)) = sum[i][0];
-        *(N(vec) *)(tile + i * N(COLUMNS) + N(LANES_OF)) = sum[i][1];
+        for (int i = 0; i < N(ROWS); i++, c += ldc) ((N(vec) *)c)[0] -= sum[i][0], ((N(vec) *)c)[1] -= sum[i][1];
+        return;
     }
+#pragma GCC unroll 12
+    for (int i = 0; i < N(ROWS); i++, c += ldc)
+        if (i < m) {
+            ((N(vec) *)row)[0] = sum[i][0], ((N(vec) *)row)[1] = sum[i][1];
+            N(subtract_row)(c, row, columns);
+        }
 #else
     N(vec) re[N(ROWS)] = {0}, im[N(ROWS)] = {0};
     for (int64_t k = 0; k < n; k++, a += 2 * N(ROWS), b += 2 * N(COLUMNS)) {
@@ -56,19 +67,62 @@ static OUTLINED void N(multiply)(const R *restrict a, const R *restrict b, int64
         }
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < N(ROWS); i++)
-        for (int c = 0; c < N(COLUMNS); c++)
-            tile[2 * (i * N(COLUMNS) + c)] = re[i][c], tile[2 * (i * N(COLUMNS) + c) + 1] = im[i][c];
+    for (int i = 0; i < N(ROWS); i++, c += ldc)
+        if (i < m) {
+            for (int e = 0; e < N(COLUMNS); e++) __real__ row[e] = re[i][e], __imag__ row[e] = im[i][e];
+            N(subtract_row)(c, row, columns);
+        }
 #endif
+}
+#if KIND < 2
+/* to[c·ldto + i] = from[i·ld + c] for four of each. */
+static inline void N(transpose_four)(R *to, int64_t ldto, const R *from, int64_t ld) {
+    typedef R Four __attribute__((vector_size(4 * sizeof(R)), aligned(sizeof(R)), may_alias));
+    Four a = *(const Four *)from, b = *(const Four *)(from + ld), c = *(const Four *)(from + 2 * ld);
+    Four d = *(const Four *)(from + 3 * ld);
+#if KIND == 0 /* pairs of halves of 128 bits, or of f64 within each half */
+    Four p = __builtin_shufflevector(a, b, 0, 4, 1, 5), q = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+    Four r = __builtin_shufflevector(c, d, 0, 4, 1, 5), s = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+    *(Four *)(to + ldto) = __builtin_shufflevector(p, r, 2, 3, 6, 7);
+    *(Four *)(to + 2 * ldto) = __builtin_shufflevector(q, s, 0, 1, 4, 5);
+#else
+    Four p = __builtin_shufflevector(a, b, 0, 4, 2, 6), q = __builtin_shufflevector(a, b, 1, 5, 3, 7);
+    Four r = __builtin_shufflevector(c, d, 0, 4, 2, 6), s = __builtin_shufflevector(c, d, 1, 5, 3, 7);
+    *(Four *)(to + ldto) = __builtin_shufflevector(q, s, 0, 1, 4, 5);
+    *(Four *)(to + 2 * ldto) = __builtin_shufflevector(p, r, 2, 3, 6, 7);
+#endif
+    *(Four *)to = __builtin_shufflevector(p, r, 0, 1, 4, 5);
+    *(Four *)(to + 3 * ldto) = __builtin_shufflevector(q, s, 2, 3, 6, 7);
+}
+#endif
+/* to[c·ldto + i] = from[i·ld + c] for i < m, c < n; the last fours begin where they are whole. */
+static void N(transpose)(T *to, int64_t ldto, const T *from, int64_t ld, int64_t m, int64_t n) {
+#if KIND < 2
+    for (int64_t i = 0; m >= 4 && n >= 4 && i < m; i += 4)
+        for (int64_t c = 0, row = jaxcc_rt_least(i, m - 4); c < n; c += 4) {
+            int64_t column = jaxcc_rt_least(c, n - 4);
+            N(transpose_four)(to + column * ldto + row, ldto, from + row * ld + column, ld);
+        }
+    if (m >= 4 && n >= 4) return;
+#endif
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t c = 0; c < n; c++) to[c * ldto + i] = from[i * ld + c];
 }
 /* `count` ≤ `all` numbers, `step` apart, of each of n terms, `next` apart, zeros after them. Reads along what is
    contiguous: rows of a large matrix fall into the same sets of a cache. */
-static void N(put)(R *to, const T *from, int64_t step, int64_t next, int64_t count, int64_t all, int64_t n, bool conj) {
+static inline __attribute__((always_inline)) void N(put)(R *to, const T *from, int64_t step, int64_t next,
+                                                         int64_t count, int64_t all, int64_t n, bool conj) {
     const int64_t apart = N(PARTS) * all;
-    if (step == 1 && count == all && N(PARTS) == 1) {
+#if KIND < 2
+    if (step == 1 && count == all) {
         for (int64_t k = 0; k < n; k++) memcpy(to + k * all, from + k * next, sizeof(T) * (size_t)all);
         return;
     }
+    if (next == 1 && count == all) {
+        N(transpose)(to, all, from, step, all, n);
+        return;
+    }
+#endif
     if (count < all) memset(to, 0, sizeof(R) * (size_t)(apart * n));
     int64_t outer = step == 1 ? n : count, inner = step == 1 ? count : n;
     for (int64_t x = 0; x < outer; x++)
@@ -94,29 +148,22 @@ static N(Product) N(block)(N(Product) p, int64_t row, int64_t column, int64_t m,
     p.m = jaxcc_rt_least(p.m - row, m), p.n = jaxcc_rt_least(p.n - column, n);
     return p;
 }
-/* C -= tile, of which m rows and n columns are C's. */
-static inline void N(subtract_tile)(T *c, int64_t ldc, const T *tile, int64_t m, int64_t n) {
-    for (int64_t i = 0; i < m; i++, c += ldc, tile += N(COLUMNS))
-        if (n == N(COLUMNS))
-            for (int64_t e = 0; e < N(COLUMNS); e++) c[e] -= tile[e];
-        else
-            for (int64_t e = 0; e < n; e++) c[e] -= tile[e];
-}
-/* From packed operands, of `terms` terms. */
-static OUTLINED void N(subtract_packed)(const N(Product) * p, const R *a, const R *b, int64_t terms, R *tile) {
-    for (int64_t x = 0; x < p->n; x += N(COLUMNS))
-        for (int64_t y = 0; y < p->m; y += N(ROWS)) {
+/* From packed operands, of `terms` terms. Elements (i, j) with i > j + kept may stay as they are. */
+static OUTLINED void N(subtract_packed)(const N(Product) * p, const R *a, const R *b, int64_t terms, int64_t kept) {
+    for (int64_t x = 0; x < p->n; x += N(COLUMNS)) {
+        int64_t n = jaxcc_rt_least(p->n - x, N(COLUMNS)), m = jaxcc_rt_least(p->m, x + n + kept);
+        for (int64_t y = 0; y < m; y += N(ROWS)) {
+            T *c = p->c + y * p->ldc + x;
             for (int64_t i = 0; i < N(ROWS); i++) /* what is needed after the product */
                 for (int64_t e = 0; e < N(COLUMNS); e += 64 / (int64_t)sizeof(T))
-                    __builtin_prefetch(p->c + (y + i) * p->ldc + x + e, 1);
-            N(multiply)(a + N(PARTS) * y * terms, b + N(PARTS) * x * terms, terms, tile);
-            N(subtract_tile)(p->c + y * p->ldc + x, p->ldc, (const T *)tile, jaxcc_rt_least(p->m - y, N(ROWS)),
-                             jaxcc_rt_least(p->n - x, N(COLUMNS)));
+                    __builtin_prefetch(c + i * p->ldc + e, 1);
+            N(multiply)(a + N(PARTS) * y * terms, b + N(PARTS) * x * terms, terms, c, p->ldc,
+                        jaxcc_rt_least(p->m - y, N(ROWS)), n);
         }
+    }
 }
-/* On one thread. */
-static OUTLINED void N(subtract_here)(N(Product) p, R *tile) {
-    R *packed_a = tile + N(PARTS) * N(ROWS) * N(COLUMNS);
+/* On one thread; if `upper`, at least what is above C's diagonal or on it. */
+static OUTLINED void N(subtract_here)(N(Product) p, bool upper, R *packed_a) {
     for (int64_t k = 0; k < p.terms; k += TERMS_AT_ONCE) {
         int64_t n = jaxcc_rt_least(p.terms - k, TERMS_AT_ONCE), most = jaxcc_rt_least(p.m, ROWS_AT_ONCE) + N(ROWS) - 1;
         R *packed_b = packed_a + N(PARTS) * n * (most - most % N(ROWS));
@@ -130,7 +177,7 @@ static OUTLINED void N(subtract_here)(N(Product) p, R *tile) {
                 for (int64_t y = 0; y < at.m; y += N(ROWS))
                     N(put)(packed_a + N(PARTS) * y * n, N(part)(at.a, y, k).at, at.a.row, at.a.column,
                            jaxcc_rt_least(at.m - y, N(ROWS)), N(ROWS), n, at.a.conj);
-                N(subtract_packed)(&at, packed_a, packed_b, n, tile);
+                N(subtract_packed)(&at, packed_a, packed_b, n, upper ? column - row : p.m);
             }
         }
     }
@@ -154,7 +201,7 @@ static N(Product) N(piece)(const N(Pieces) * s, int64_t lo, int64_t hi) {
 }
 static void N(subtract_pieces)(const N(Pieces) * s, int64_t lo, int64_t hi, T *room) {
     int64_t step = s->upper ? 1 : hi - lo;
-    for (; lo < hi; lo += step) N(subtract_here)(N(piece)(s, lo, lo + step), (R *)room);
+    for (; lo < hi; lo += step) N(subtract_here)(N(piece)(s, lo, lo + step), s->upper, (R *)room);
 }
 static void N(subtract_some)(void *pieces, int64_t lo, int64_t hi) {
     const N(Pieces) *s = pieces;
@@ -173,33 +220,6 @@ static OUTLINED void N(subtract)(const N(Product) * p, bool upper, Room room) {
         N(subtract_pieces)(&s, 0, N(pieces)(&s), room.at);
 }
 
-/* to[c·ldto + i] = from[i·ld + c] for i < m, c < n. */
-static void N(transpose)(T *to, int64_t ldto, const T *from, int64_t ld, int64_t m, int64_t n) {
-    int64_t i = 0;
-#if KIND == 0
-    enum { SIDE = 4 };
-    typedef R Four __attribute__((vector_size(SIDE * sizeof(R)), aligned(sizeof(R)), may_alias));
-    for (; i + SIDE <= m; i += SIDE) {
-        int64_t c = 0;
-        for (; c + SIDE <= n; c += SIDE) {
-            const T *x = from + i * ld + c;
-            T *y = to + c * ldto + i;
-            Four a = *(const Four *)x, b = *(const Four *)(x + ld), d = *(const Four *)(x + 2 * ld);
-            Four e = *(const Four *)(x + 3 * ld);
-            Four p = __builtin_shufflevector(a, b, 0, 4, 1, 5), q = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-            Four r = __builtin_shufflevector(d, e, 0, 4, 1, 5), s = __builtin_shufflevector(d, e, 2, 6, 3, 7);
-            *(Four *)y = __builtin_shufflevector(p, r, 0, 1, 4, 5);
-            *(Four *)(y + ldto) = __builtin_shufflevector(p, r, 2, 3, 6, 7);
-            *(Four *)(y + 2 * ldto) = __builtin_shufflevector(q, s, 0, 1, 4, 5);
-            *(Four *)(y + 3 * ldto) = __builtin_shufflevector(q, s, 2, 3, 6, 7);
-        }
-        for (; c < n; c++)
-            for (int64_t k = i; k < i + SIDE; k++) to[c * ldto + k] = from[k * ld + c];
-    }
-#endif
-    for (; i < m; i++)
-        for (int64_t c = 0; c < n; c++) to[c * ldto + i] = from[i * ld + c];
-}
 /* The m × n panel `a` as columns of m numbers one after the other, and back. */
 static void N(to_columns)(T *columns, const T *a, int64_t lda, int64_t m, int64_t n) {
     N(transpose)(columns, m, a, lda, m, n);
@@ -220,19 +240,20 @@ typedef struct {
 /* At most BASE rows, one after the other, and at most SOLVED columns; copies of op(A), its rows BASE apart, and of B,
    its rows SOLVED apart, are in the nearest cache. */
 enum { N(SOLVED) = AT_ONCE * N(LANES_OF) / N(PARTS) };
+_Static_assert((int)N(SOLVED) <= (int)SOLVED_MOST, "room for a solve");
 /* x -= Σ f[k·next] b[k], rows of B ld apart, for k in [lo, hi) and some vectors of the rows. */
 static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, int64_t next, const T *b, int64_t ld,
                                                          int64_t lo, int64_t hi, int vectors) {
 #if KIND < 2
     N(vec) sum[AT_ONCE], *at = (N(vec) *)x;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < vectors; v++) sum[v] = at[v];
     for (int64_t k = lo; k < hi; k++) {
         const N(vec) *y = (const N(vec) *)(b + k * ld);
-#pragma GCC unroll 4
+#pragma GCC unroll 8
         for (int v = 0; v < vectors; v++) sum[v] -= f[k * next] * y[v];
     }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int v = 0; v < vectors; v++) at[v] = sum[v];
 #else
     for (int64_t k = lo; k < hi; k++)
@@ -261,8 +282,10 @@ static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T
     for (int64_t step = 0; step < s->n; step++) {
         int64_t i = s->down ? step : s->n - 1 - step, lo = s->down ? 0 : i + 1, hi = s->down ? i : s->n;
         T *x = b + i * N(SOLVED);
-        if (count > N(LANES_OF) / N(PARTS))
+        if (count > N(SOLVED) / 2)
             N(row)(x, a + i * BASE, 1, b, N(SOLVED), lo, hi, AT_ONCE);
+        else if (count > N(LANES_OF) / N(PARTS))
+            N(row)(x, a + i * BASE, 1, b, N(SOLVED), lo, hi, AT_ONCE / 2);
         else
             N(row)(x, a + i * BASE, 1, b, N(SOLVED), lo, hi, 1);
         if (!s->unit) N(divide)(x, count, a[i * BASE + i]);
@@ -271,11 +294,12 @@ static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T
 }
 static OUTLINED void N(solve_base)(const N(Solve) * s, T *room) {
     T *a = room, *b = a + BASE * BASE;
-    for (int64_t i = 0; i < s->n; i++)
-        for (int64_t k = 0; k < s->n; k++) {
-            T v = *N(part)(s->a, i, k).at;
-            a[i * BASE + k] = s->a.conj ? CONJ(v) : v;
-        }
+    if (s->a.row == 1)
+        N(transpose)(a, BASE, s->a.at, s->a.column, s->n, s->n);
+    else
+        for (int64_t i = 0; i < s->n; i++) memcpy(a + i * BASE, N(part)(s->a, i, 0).at, sizeof(T) * (size_t)s->n);
+    for (int64_t i = 0; s->a.conj && i < s->n; i++)
+        for (int64_t k = 0; k < s->n; k++) a[i * BASE + k] = CONJ(a[i * BASE + k]);
     for (int64_t c = 0; c < s->r; c += N(SOLVED))
         N(solve_columns)(s, a, b, s->b + c, jaxcc_rt_least(s->r - c, N(SOLVED)));
 }
@@ -415,10 +439,16 @@ static void N(cholesky_upper)(T *a, int64_t lda, int64_t n, uint8_t *bad, Room r
 }
 /* The conjugate transpose of m × n ≤ COPIED_AT_ONCE² numbers: whole lines of the caches are read and written. */
 static void N(turn_block)(T *to, const T *from, int64_t ld, int64_t m, int64_t n) {
-    T turned[COPIED_AT_ONCE][COPIED_AT_ONCE];
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t c = 0; c < n; c++) turned[c][i] = CONJ(from[i * ld + c]);
-    for (int64_t c = 0; c < n; c++) memcpy(to + c * ld, turned[c], sizeof(T) * (size_t)m);
+    T turned[COPIED_AT_ONCE * COPIED_AT_ONCE];
+    N(transpose)(turned, COPIED_AT_ONCE, from, ld, m, n);
+    for (int64_t c = 0; c < n; c++) {
+        T *x = turned + c * COPIED_AT_ONCE;
+        for (int64_t i = 0; KIND > 1 && i < m; i++) x[i] = CONJ(x[i]);
+        if (m == COPIED_AT_ONCE)
+            memcpy(to + c * ld, x, sizeof(T) * COPIED_AT_ONCE);
+        else
+            memcpy(to + c * ld, x, sizeof(T) * (size_t)m);
+    }
 }
 /* The upper triangle's conjugates go to the lower one of `to`, or if `up` the lower's to the upper; what is on the
    other side of the diagonal in its blocks changes too. */
@@ -443,38 +473,80 @@ static void N(cholesky_blocks)(T *a, const T *given, int64_t n, uint8_t *bad, Ro
 }
 
 /* ---- LU */
-/* The first of n numbers that is as large as the largest. */
+/* The first of n numbers of which none is larger; x[0] is not NaN, others are passed over. */
 static int64_t N(largest)(const T *x, int64_t n) {
-    R most[N(LANES_OF)] = {0};
-    int64_t i = 0, at = 0;
-    for (; i + N(LANES_OF) <= n; i += N(LANES_OF))
-        for (int l = 0; l < N(LANES_OF); l++) {
-            R v = SIZE1(x[i + l]);
-            most[l] = v > most[l] ? v : most[l];
+    int64_t i = 0, first = 0;
+    R best = SIZE1(x[0]);
+#if KIND < 2
+    typedef __typeof__(__builtin_choose_expr(KIND, (int64_t)0, (int32_t)0)) Place;
+    typedef Place Places __attribute__((vector_size(WIDE)));
+    N(vec) most = {0};
+    Places here = {0}, at = {0};
+    for (int l = 0; l < N(LANES_OF); l++) here[l] = l;
+    for (; i + N(LANES_OF) <= n; i += N(LANES_OF), here += N(LANES_OF)) {
+        Places size = (Places)(*(const N(vec) *)(x + i)) & ~(Places)(-(N(vec)){0}), more = (N(vec))size > most;
+        most = (N(vec))((size & more) | ((Places)most & ~more)), at = (here & more) | (at & ~more);
+    }
+    for (int l = 0; l < N(LANES_OF); l++)
+        if (most[l] > best || (most[l] == best && at[l] < first)) best = most[l], first = at[l];
+#endif
+    for (; i < n; i++)
+        if (SIZE1(x[i]) > best) best = SIZE1(x[i]), first = i;
+    return first;
+}
+/* Step j with the panel p, of n columns of m numbers one after the other: the pivot's row, which is swapped with row j
+   and returned, and the factors below. */
+static int64_t N(pivot)(T *p, int64_t m, int64_t n, int64_t j) {
+    T *x = p + j * m;
+    int64_t at = __builtin_isnan(SIZE1(x[j])) ? j : j + N(largest)(x + j, m - j); /* NaN stay in place */
+    if (at != j)
+        for (int64_t c = 0; c < n; c++) {
+            T t = p[c * m + j];
+            p[c * m + j] = p[c * m + at], p[c * m + at] = t;
         }
-    for (; i < n; i++) most[0] = SIZE1(x[i]) > most[0] ? SIZE1(x[i]) : most[0];
-    for (int l = 1; l < N(LANES_OF); l++) most[0] = most[l] > most[0] ? most[l] : most[0];
-    while (at < n && SIZE1(x[at]) != most[0]) at++;
-    return at < n ? at : 0; /* only NaN */
+    if (SIZE1(x[j]) != 0) N(divide)(x + j + 1, m - j - 1, x[j]); /* LAPACK continues after a zero pivot */
+    return at;
+}
+/* What `steps` steps from j on, whose columns begin at x, do to some columns from y on: these are read and written
+   once. */
+static inline __attribute__((always_inline)) void N(eliminate)(const T *x, T *y, int64_t m, int64_t j, int steps,
+                                                               int columns) {
+    T f[LU_STEPS][LU_COLUMNS];
+    int64_t i = j + steps;
+    for (int c = 0; c < columns; c++)
+        for (int k = 0; k < steps; k++) {
+            f[k][c] = y[c * m + j + k];
+            for (int64_t e = j + k + 1; e < i; e++) y[c * m + e] -= x[k * m + e] * f[k][c];
+        }
+#if KIND < 2
+    for (; i + N(LANES_OF) <= m; i += N(LANES_OF))
+#pragma GCC unroll 4
+        for (int c = 0; c < columns; c++) {
+            N(vec) v = *(N(vec) *)(y + c * m + i);
+#pragma GCC unroll 4
+            for (int k = 0; k < steps; k++) v -= *(const N(vec) *)(x + k * m + i) * f[k][c];
+            *(N(vec) *)(y + c * m + i) = v;
+        }
+#endif
+    for (; i < m; i++)
+        for (int c = 0; c < columns; c++)
+            for (int k = 0; k < steps; k++) y[c * m + i] -= x[k * m + i] * f[k][c];
 }
 /* At most COLUMNS_OF_LU columns, which are copied to `p`, one after the other. */
 static OUTLINED void N(lu_base)(T *a, int64_t lda, int64_t m, int64_t n, int32_t *pivots, T *p) {
     N(to_columns)(p, a, lda, m, n);
-    for (int64_t j = 0; j < m && j < n; j++) {
-        T *x = p + j * m;
-        int64_t at = __builtin_isnan(SIZE1(x[j])) ? j : j + N(largest)(x + j, m - j); /* NaN stay in place */
-        pivots[j] = (int32_t)at;
-        if (at != j)
-            for (int64_t c = 0; c < n; c++) {
-                T t = p[c * m + j];
-                p[c * m + j] = p[c * m + at], p[c * m + at] = t;
-            }
-        T d = x[j];
-        if (SIZE1(d) != 0) N(divide)(x + j + 1, m - j - 1, d); /* LAPACK continues after a zero pivot */
-        for (int64_t c = j + 1; c < n; c++) {
-            T *y = p + c * m, f = y[j];
-            for (int64_t i = j + 1; i < m; i++) y[i] -= x[i] * f;
+    int64_t k = jaxcc_rt_least(m, n);
+    for (int64_t first = 0, last; first < k; first = last) {
+        last = jaxcc_rt_least(first + LU_STEPS, k);
+        for (int64_t j = first; j < last; j++) {
+            pivots[j] = (int32_t)N(pivot)(p, m, n, j);
+            for (int64_t c = j + 1; c < last; c++) N(eliminate)(p + j * m, p + c * m, m, j, 1, 1);
         }
+        int64_t c = last;
+        const T *x = p + first * m;
+        for (; last - first == LU_STEPS && c + LU_COLUMNS <= n; c += LU_COLUMNS)
+            N(eliminate)(x, p + c * m, m, first, LU_STEPS, LU_COLUMNS);
+        for (; c < n; c++) N(eliminate)(x, p + c * m, m, first, (int)(last - first), 1);
     }
     N(from_columns)(a, lda, p, m, n);
 }
