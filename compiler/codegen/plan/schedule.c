@@ -469,6 +469,16 @@ static const Dim *strides_apart(Plan *p, const Step *s, Val v, bool reduced) {
         }
     return strides;
 }
+/* Is m all or a part of what is computed for an element of `result`, and for nothing else? */
+static bool computes_only(Plan *p, Val m, Val result) {
+    while (m != result) {
+        const Info *info = plan_info(p, m);
+        bool alone = info->once && !info->buf && !eqn_reduces(info->e);
+        if (!alone || !info->reader || !eqn_point(info->reader) || info->reader->out.n != 1) return false;
+        m = info->reader->out.at[0];
+    }
+    return true;
+}
 /* Does a later stage read v at another index than that of the result, or not for the result `only`? */
 typedef struct {
     Plan *p;
@@ -485,10 +495,11 @@ static void reads_elsewhere(void *user, Val v, const Ix *index, Ix address) {
 static bool reads_besides(Plan *p, Step *s, Val v, const Store *only, const Ix *index) {
     Readers r = {p, v, NULL, false};
     Ix at[MAX_RANK];
+    uint32_t level = plan_info(p, v)->level; /* what is of this stage reads v before the result is computed */
     each(Val, m, s->members) {
         const Info *info = plan_info(p, *m);
-        bool now = eqn_reduces(info->e) && info->level == plan_info(p, v)->level + 1; /* in the stage that computes v */
-        r.index = *m == only->v ? index : NULL;
+        bool now = info->need <= level || (eqn_reduces(info->e) && info->level == level + 1);
+        r.index = computes_only(p, *m, only->v) ? index : NULL;
         if (*m != v && !now) operands(p, s, *m, reads_elsewhere, &r);
     }
     each(Store, st, s->stores) {
@@ -498,6 +509,11 @@ static bool reads_besides(Plan *p, Step *s, Val v, const Store *only, const Ix *
     }
     return r.elsewhere;
 }
+static bool stored_alone(const Step *s, const Store *st) {
+    each(Store, other, s->stores)
+        if (other != st && other->buf == st->buf) return false;
+    return true;
+}
 /* The memory of a result of the step that alone is computed from v later, element by element: v may lie there until
    then. */
 static const Store *result_over(Plan *p, Step *s, Val v) {
@@ -505,7 +521,7 @@ static const Store *result_over(Plan *p, Step *s, Val v) {
     each(Store, st, s->stores) {
         bool whole = !st->scatter && !st->offset && !st->panels.width && st->as == DT_none;
         if (!whole || st->v == v || val_type(p->cx, st->v) != val_type(p->cx, v)) continue;
-        if (st->buf->kind != BUF_OUT && st->buf->kind != BUF_WORK) continue;
+        if ((st->buf->kind != BUF_OUT && st->buf->kind != BUF_WORK) || !stored_alone(s, st)) continue;
         step_at(p, s, v, index);
         if (!reads_besides(p, s, v, st, index)) return st;
     }
@@ -524,7 +540,8 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
         strides[d] = stride;
         stride = dim_mul(ts, stride, t->dims[d]);
     }
-    if (!lane_kept && dim_is_const(row) && s->row_bytes + row <= ROW_BYTES) {
+    const Store *over = lane_kept || !p->target->device ? result_over(p, s, v) : NULL;
+    if (!over && !lane_kept && dim_is_const(row) && s->row_bytes + row <= ROW_BYTES) {
         s->row_bytes += row;
         info->buf = buf_new(p, BUF_ROW, row);
         info->strides = strides;
@@ -532,7 +549,6 @@ static void spill(Plan *p, Step *s, Val v, Info *info) {
         return;
     }
     if (p->target->device && !lane_kept && info->cost <= AGAIN_COST) return; /* it is computed again */
-    const Store *over = lane_kept ? result_over(p, s, v) : NULL;
     info->buf = over ? over->buf : buf_for(p, BUF_WORK, v);
     info->strides = over ? over->strides : strides_as_read(p, s, v);
     if (!over && !info->strides && collapsed_across(p, s)) info->strides = strides_apart(p, s, v, !lane_kept);
