@@ -9,15 +9,16 @@
        z'[k + P k', q'] = Σ_j w_r^(j k') (w_(P r)^(j k) z[k, q' + Q' j]):
    the data come out in order, and what is next to each other in memory stays so, q' in vector lanes (Stockham's method:
    W. T. Cochran et al., What is the fast Fourier transform?, Proc. IEEE 55, 1967; C. Van Loan, Computational Frameworks
-   for the FFT, 1992, 1.7). A larger prime is a product with the matrix of its roots, one larger still a convolution (L.
-   Bluestein, A linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
+   for the FFT, 1992, 1.7). A larger prime is a product with the matrix of its roots, one larger still a convolution (C.
+   M. Rader, Discrete Fourier transforms when the number of data samples is prime, Proc. IEEE 56, 1968; L. Bluestein, A
+   linear filtering approach to the computation of discrete Fourier transform, IEEE Trans. AU 18, 1970). */
 #include "../../typecheck/rule.h"
 #include "../transform/transform.h"
-#include "numbers.h"
+#include "fft.h"
 #include <assert.h>
 #include <math.h>
 
-enum { MOST_RADIX = 16, WRITTEN_OUT = 13, BY_MATRIX = 61 }; /* primes up to these */
+enum { MOST_RADIX = 16 };
 enum { MOST_FACTORS = 64 };
 
 /* ---- arithmetic of pairs */
@@ -25,15 +26,8 @@ static Val add(Builder *b, Val x, Val y) { return b_add(b, x, y); }
 static Val sub(Builder *b, Val x, Val y) { return b_sub(b, x, y); }
 static Val mul(Builder *b, Val x, Val y) { return b_mul(b, x, y); }
 static Val times(Builder *b, Val x, double c) { return mul(b, x, b_full_like(b, x, c)); }
-static Pair plus(Builder *b, Pair x, Pair y) { return (Pair){add(b, x.re, y.re), add(b, x.im, y.im)}; }
 static Pair minus(Builder *b, Pair x, Pair y) { return (Pair){sub(b, x.re, y.re), sub(b, x.im, y.im)}; }
-static Pair swapped(Pair z) { return (Pair){z.im, z.re}; }
 static Pair conjugate(Builder *b, Pair z) { return (Pair){z.re, b_neg(b, z.im)}; }
-/* x y, one rounding less in each part. */
-static Pair product(Builder *b, Pair x, Pair y) {
-    return (Pair){b_fma(b, x.re, y.re, b_neg(b, mul(b, x.im, y.im))), b_fma(b, x.re, y.im, mul(b, x.im, y.re))};
-}
-static const ArrayType *shape(Builder *b, Pair z) { return b_type(b, z.re); }
 
 /* ---- unrolled transforms of n arrays of one shape */
 /* z exp(-2πi a / n) */
@@ -55,7 +49,7 @@ static Pair turned(Builder *b, Pair z, int64_t a, int64_t n) {
 }
 /* For an odd prime: x_j and x_(p-j) are multiplied by cosines in their sum and by sines in their difference. */
 static void odd_sums(Builder *b, int64_t p, const Pair *x, Pair *y) {
-    Pair sum[WRITTEN_OUT], difference[WRITTEN_OUT];
+    Pair sum[FFT_WRITTEN_OUT], difference[FFT_WRITTEN_OUT];
     y[0] = x[0];
     for (int64_t j = 1; 2 * j < p; j++) {
         sum[j] = plus(b, x[j], x[p - j]), difference[j] = minus(b, x[j], x[p - j]);
@@ -76,7 +70,7 @@ static void odd_sums(Builder *b, int64_t p, const Pair *x, Pair *y) {
         y[p - k] = (Pair){sub(b, even.re, odd.im), add(b, even.im, odd.re)};
     }
 }
-/* x[0], x[step], … into y[n]; n ≤ MOST_RADIX or a prime ≤ WRITTEN_OUT. */
+/* x[0], x[step], … into y[n]; n ≤ MOST_RADIX or a prime ≤ FFT_WRITTEN_OUT. */
 static void sums(Builder *b, int64_t n, const Pair *x, int64_t step, Pair *y) {
     Pair part[MOST_RADIX], column[MOST_RADIX] = {{0}}, out[MOST_RADIX];
     int64_t a = n % 4 == 0 && n > 4 ? 4 : 2;
@@ -101,25 +95,9 @@ static void sums(Builder *b, int64_t n, const Pair *x, int64_t step, Pair *y) {
     }
 }
 
-/* ---- one axis: parts of shape [outer, n, inner] */
-typedef struct {
-    Dim outer;
-    int64_t n;
-    Dim inner;
-} Axis;
-static Pair transform(Builder *b, Pair z, Axis a);
-
-static Pair reshaped(Builder *b, Pair z, uint32_t rank, const Dim *dims) {
-    return (Pair){b_reshape(b, z.re, rank, dims), b_reshape(b, z.im, rank, dims)};
-}
+/* ---- one axis */
 static Pair in_place(Builder *b, Pair z, Axis a, int64_t n) { return reshaped(b, z, 3, (Dim[]){a.outer, n, a.inner}); }
-static Pair sliced(Builder *b, Pair z, int64_t axis, int64_t lo, int64_t hi) {
-    return (Pair){b_slice_axis(b, z.re, axis, lo, hi), b_slice_axis(b, z.im, axis, lo, hi)};
-}
-static Pair spread(Builder *b, Pair z, uint32_t rank, const Dim *dims, const int64_t *axes) {
-    return (Pair){b_broadcast(b, z.re, rank, dims, axes), b_broadcast(b, z.im, rank, dims, axes)};
-}
-static Pair joined(Builder *b, Prim how, ParamKey key, int64_t axis, uint32_t n, const Pair *x) {
+Pair fft_joined(Builder *b, Prim how, ParamKey key, int64_t axis, uint32_t n, const Pair *x) {
     Val *part = arena_new(b->cx->arena, Val, n), out[2];
     Param p = p_int(key, axis);
     for (uint32_t k = 0; k < 2; k++) {
@@ -145,7 +123,7 @@ static uint32_t passes_of(int64_t n) {
     for (; n > 1; count++) n /= divisor(n, MOST_RADIX, 1);
     return count;
 }
-/* The radices, from the first pass to the last: primes above WRITTEN_OUT, then as few others as possible, of like
+/* The radices, from the first pass to the last: primes above FFT_WRITTEN_OUT, then as few others as possible, of like
    size. */
 static uint32_t radices(int64_t n, int64_t *r) {
     uint32_t count = 0;
@@ -154,7 +132,7 @@ static uint32_t radices(int64_t n, int64_t *r) {
         if (p * p > rest) p = rest;
         while (rest % p == 0) {
             rest /= p;
-            if (p > WRITTEN_OUT) r[count++] = p, n /= p;
+            if (p > FFT_WRITTEN_OUT) r[count++] = p, n /= p;
         }
     }
     while (n > 1) {
@@ -166,65 +144,11 @@ static uint32_t radices(int64_t n, int64_t *r) {
     }
     return count;
 }
-/* A power of 2 of at least n. */
-static int64_t power_above(int64_t n) {
-    int64_t m = 1;
-    while (m < n) m *= 2;
-    return m;
-}
-/* 2jk = j² + k² - (j - k)² turns the sum of a transform into a convolution with exp(πi k²/n), which a longer transform
-   computes. */
-static Pair bluestein(Builder *b, Pair z, Axis a) {
-    Dtype d = shape(b, z)->dtype;
-    int64_t n = a.n, m = power_above(2 * n - 1);
-    Arena *arena = b->cx->arena;
-    Number *chirp = arena_new(arena, Number, n), *x = arena_new(arena, Number, m), *y = arena_new(arena, Number, m),
-           *w = arena_new(arena, Number, m);
-    for (int64_t k = 0; k < m; k++) w[k] = number_root(k, m), x[k] = (Number){0, 0};
-    for (int64_t k = 0; k < n; k++) {
-        chirp[k] = number_root((int64_t)((unsigned __int128)k * (uint64_t)k % (uint64_t)(2 * n)), 2 * n);
-        x[k] = x[(m - k) % m] = (Number){chirp[k].re / (double)m, -chirp[k].im / (double)m};
-    }
-    numbers_transform(m, x, 1, w, y);
-    Dim dims[3] = {a.outer, n, a.inner}, longer[3] = {a.outer, m, a.inner};
-    Pair c = spread(b, numbers_table(b, d, 1, &dims[1], chirp), 3, dims, (int64_t[]){1});
-    Pair f = spread(b, numbers_table(b, d, 1, &longer[1], y), 3, longer, (int64_t[]){1});
-    Dim pads[9] = {0, 0, 0, 0, m - n};
-    z = product(b, z, c);
-    z = (Pair){b_pad(b, z.re, b_float(b, d, 0), pads), b_pad(b, z.im, b_float(b, d, 0), pads)};
-    Axis padded = {a.outer, m, a.inner};
-    z = transform(b, z, padded);
-    z = transform(b, swapped(product(b, z, f)), padded);
-    return product(b, sliced(b, swapped(z), 1, 0, n), c);
-}
-/* Σ_j w^(j k) z[o, j, i] as products with the matrices of cosines and sines. */
-static Pair by_matrix(Builder *b, Pair z, Axis a) {
-    int64_t n = a.n;
-    Number *w = arena_new(b->cx->arena, Number, n * n);
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t k = 0; k < n; k++) w[k * n + j] = number_root(j * k, n);
-    Pair matrix = numbers_table(b, shape(b, z)->dtype, 2, (Dim[]){n, n}, w);
-    Ints second = {(int64_t[]){1}, 1};
-    Val p[4];
-    for (uint32_t k = 0; k < 4; k++) {
-        p[k] = b_dot_general(b, k & 2 ? matrix.im : matrix.re, k & 1 ? z.im : z.re,
-                             (Contraction){.contracted = {second, second}});
-        p[k] = b_transpose(b, p[k], (int64_t[]){1, 0, 2});
-    }
-    return (Pair){sub(b, p[0], p[3]), add(b, p[1], p[2])};
-}
-/* Roots w_(P r)^(j k), from row j = `from` on: [r - from, P], or the other way round. */
-static Pair roots(Builder *b, Dtype d, int64_t r, int64_t from, int64_t P, bool turn) {
-    Number *w = arena_new(b->cx->arena, Number, (r - from) * P);
-    for (int64_t j = from; j < r; j++)
-        for (int64_t k = 0; k < P; k++) w[turn ? k * r + j : (j - from) * P + k] = number_root(j * k, P * r);
-    return numbers_table(b, d, 2, turn ? (Dim[]){P, r} : (Dim[]){r - from, P}, w);
-}
 /* The passes: [outer, P, r, Q, inner] → [outer, r, P, Q, inner]. */
 static Pair written_out(Builder *b, Pair z, const Dim *all, int64_t P, int64_t r) {
     Dim one[3] = {all[0], all[1], all[3]};
     Pair x[MOST_RADIX] = {{0}}, y[MOST_RADIX], w = {0};
-    if (P > 1) w = roots(b, shape(b, z)->dtype, r, 1, P, false);
+    if (P > 1) w = numbers_roots(b, shape(b, z)->dtype, r, 1, P, false);
     for (int64_t j = 0; j < r; j++) {
         x[j] = reshaped(b, sliced(b, z, 2, j, j + 1), 3, one);
         if (P == 1 || j == 0) continue;
@@ -232,17 +156,17 @@ static Pair written_out(Builder *b, Pair z, const Dim *all, int64_t P, int64_t r
         x[j] = product(b, x[j], spread(b, row, 3, one, (int64_t[]){1}));
     }
     sums(b, r, x, 1, y);
-    return joined(b, P_stack, K_axis, 1, (uint32_t)r, y);
+    return fft_joined(b, P_stack, K_axis, 1, (uint32_t)r, y);
 }
 static Pair large_prime(Builder *b, Pair z, const Dim *all, int64_t P, int64_t r) {
     Axis a = {dim_mul(b_types(b), all[0], P), r, all[3]};
     static const int64_t there[4] = {0, 2, 1, 3};
-    if (P > 1) z = product(b, z, spread(b, roots(b, shape(b, z)->dtype, r, 0, P, true), 4, all, (int64_t[]){1, 2}));
-    z = reshaped(b, z, 3, (Dim[]){a.outer, r, a.inner});
-    z = reshaped(b, r <= BY_MATRIX ? by_matrix(b, z, a) : bluestein(b, z, a), 4, all);
+    if (P > 1)
+        z = product(b, z, spread(b, numbers_roots(b, shape(b, z)->dtype, r, 0, P, true), 4, all, (int64_t[]){1, 2}));
+    z = reshaped(b, fft_prime(b, reshaped(b, z, 3, (Dim[]){a.outer, r, a.inner}), a), 4, all);
     return P == 1 ? z : (Pair){b_transpose(b, z.re, there), b_transpose(b, z.im, there)};
 }
-static Pair transform(Builder *b, Pair z, Axis a) {
+Pair fft_transform(Builder *b, Pair z, Axis a) {
     int64_t r[MOST_FACTORS], P = 1, Q = a.n;
     uint32_t n = radices(a.n, r);
     for (uint32_t i = 0; i < n && !b->failed; i++) {
@@ -327,19 +251,19 @@ static Pair transform_odd(Builder *b, Val x, Axis a, int64_t r) {
     assert(r % 2 && a.n % (2 * r) == r && r <= MOST_RADIX);
     int64_t m = a.n / r, c = r / 2 + 1;
     Dim all[3] = {dim_mul(b_types(b), a.outer, c), m, a.inner}, pairs[4] = {a.outer, c, m, a.inner};
-    Pair z = transform(b, reshaped(b, paired(b, x, a, r), 3, all), (Axis){all[0], m, a.inner});
+    Pair z = fft_transform(b, reshaped(b, paired(b, x, a, r), 3, all), (Axis){all[0], m, a.inner});
     Pair in[MOST_RADIX], y[MOST_RADIX], part[3];
     z = reshaped(b, z, 4, pairs);
     first_of_sequences(b, z, a, r, in);
     sums(b, r, in, 1, y);
-    part[0] = joined(b, P_stack, K_axis, 1, (uint32_t)c, y);
+    part[0] = fft_joined(b, P_stack, K_axis, 1, (uint32_t)c, y);
     turned_sequences(b, z, a, r, in);
     sums(b, r, in, 1, y);
-    z = joined(b, P_stack, K_axis, 1, (uint32_t)r, y);
+    z = fft_joined(b, P_stack, K_axis, 1, (uint32_t)r, y);
     part[1] = sliced(b, z, 1, 0, c);
     z = conjugate(b, reversed(b, reversed(b, sliced(b, z, 1, c, r), 1), 2));
     part[2] = (Pair){one_more(b, z.re), one_more(b, z.im)}; /* without meaning: as many rows as of the others */
-    z = joined(b, P_concatenate, K_dimension, 2, 3, part);
+    z = fft_joined(b, P_concatenate, K_dimension, 2, 3, part);
     z = reshaped(b, z, 3, (Dim[]){a.outer, c * m, a.inner});
     return sliced(b, z, 1, 0, a.n / 2 + 1);
 }
@@ -353,20 +277,20 @@ static Pair transform_real(Builder *b, Val x, Axis a) {
     int64_t r = sequences(b, a);
     if (r) return transform_odd(b, x, a, r);
     if (n % 2) {
-        Pair z = transform(b, (Pair){x, b_full_like(b, x, 0)}, a);
+        Pair z = fft_transform(b, (Pair){x, b_full_like(b, x, 0)}, a);
         return sliced(b, z, 1, 0, h + 1);
     }
     Dim pairs[4] = {a.outer, h, 2, a.inner}, half[3] = {a.outer, h, a.inner};
     x = b_reshape(b, x, 4, pairs);
     Pair z = reshaped(b, (Pair){b_slice_axis(b, x, 2, 0, 1), b_slice_axis(b, x, 2, 1, 2)}, 3, half);
-    z = transform(b, z, (Axis){a.outer, h, a.inner});
+    z = fft_transform(b, z, (Axis){a.outer, h, a.inner});
     Pair first = sliced(b, z, 1, 0, 1), part[3];
     Val none = b_full_like(b, first.re, 0);
     uint32_t parts = 0;
     part[parts++] = (Pair){add(b, first.re, first.im), none};
     if (h > 1) part[parts++] = inner_results(b, z, a);
     part[parts++] = (Pair){sub(b, first.re, first.im), none};
-    return joined(b, P_concatenate, K_dimension, 1, parts, part);
+    return fft_joined(b, P_concatenate, K_dimension, 1, parts, part);
 }
 /* The inverse, times n, of n // 2 + 1 numbers; the imaginary part of the first is ignored, and for even n that of the
    last. */
@@ -378,8 +302,8 @@ static Val invert_real(Builder *b, Pair z, Axis a) {
                  (Dim[]){0, 0, 0, 1, n % 2 ? 0 : 1, 0, 0, 0, 0});
     if (n % 2) {
         Pair rest = conjugate(b, reversed(b, sliced(b, z, 1, 1, h + 1), 1));
-        if (h) z = joined(b, P_concatenate, K_dimension, 1, 2, (Pair[]){z, rest});
-        return transform(b, swapped(z), a).im;
+        if (h) z = fft_joined(b, P_concatenate, K_dimension, 1, 2, (Pair[]){z, rest});
+        return fft_transform(b, swapped(z), a).im;
     }
     Dim half[3] = {a.outer, h, a.inner}, pairs[4] = {a.outer, h, 1, a.inner};
     Number *w = arena_new(b->cx->arena, Number, h);
@@ -391,7 +315,7 @@ static Val invert_real(Builder *b, Pair z, Axis a) {
     Pair other = conjugate(b, sliced(b, reversed(b, z, 1), 1, 0, h));
     z = sliced(b, z, 1, 0, h);
     z = plus(b, plus(b, z, other), product(b, minus(b, z, other), turn));
-    z = swapped(transform(b, swapped(z), (Axis){a.outer, h, a.inner}));
+    z = swapped(fft_transform(b, swapped(z), (Axis){a.outer, h, a.inner}));
     z = reshaped(b, z, 4, pairs);
     Val x = b_concatenate(b, 2, (Val[]){z.re, z.im}, 2);
     return b_reshape(b, x, 3, (Dim[]){a.outer, n, a.inner});
@@ -440,9 +364,9 @@ static Pair both_there(Builder *b, Pair z, Axis to) {
     return (Pair){b_stored(b, moved_there(b, z.re, to)), b_stored(b, moved_there(b, z.im, to))};
 }
 static Pair transform_axis(Builder *b, Pair z, Axis a) {
-    if (!side_by_side(b, a, a.n, false)) return transform(b, in_place(b, z, a, a.n), a);
+    if (!side_by_side(b, a, a.n, false)) return fft_transform(b, in_place(b, z, a, a.n), a);
     Axis to = moved_axis(a, a.n);
-    return both_back(b, transform(b, both_there(b, z, to), to), to, a.n);
+    return both_back(b, fft_transform(b, both_there(b, z, to), to), to, a.n);
 }
 static Val invert_rows(Builder *b, Pair z, Axis a) {
     int64_t n = a.n, given = n / 2 + 1;
@@ -622,12 +546,12 @@ static Pair parts_of(Builder *b, const Eqn *e, Kind kind, int64_t r, const Dim *
 static Val in_steps(Builder *b, const Eqn *e, Kind kind, int64_t r) {
     const ArrayType *to = b_type(b, e->out.at[0]);
     Dim all[3] = {r, to->dims[0] / r, axis_of(b, to->rank, to->dims, 0, 0).inner};
-    Pair z = parts_of(b, e, kind, r, all), w = roots(b, shape(b, z)->dtype, r, 1, all[1], false);
+    Pair z = parts_of(b, e, kind, r, all), w = numbers_roots(b, shape(b, z)->dtype, r, 1, all[1], false);
     Pair x[MOST_RADIX], y[MOST_RADIX];
     for (int64_t j = 0; j < r; j++)
         x[j] = turned_part(b, reshaped(b, sliced(b, z, 0, j, j + 1), 2, &all[1]), w, j, &all[1]);
     sums(b, r, x, 1, y);
-    z = reshaped(b, joined(b, P_stack, K_axis, 0, (uint32_t)r, y), to->rank, to->dims);
+    z = reshaped(b, fft_joined(b, P_stack, K_axis, 0, (uint32_t)r, y), to->rank, to->dims);
     if (kind == IFFT) z = swapped(z);
     return b_complex(b, z.re, z.im);
 }
@@ -641,11 +565,11 @@ static Val in_steps_to_real(Builder *b, const Eqn *e, int64_t r) {
     memcpy(dims + 2, from->dims + 1, (from->rank - 1) * sizeof *dims);
     Pair x[MOST_RADIX], y[MOST_RADIX], z = {b_real(b, e->in.at[0]), b_imag(b, e->in.at[0])};
     z = reshaped(b, swapped((Pair){times(b, z.re, 1 / (double)r), times(b, z.im, 1 / (double)r)}), 3, all);
-    Pair w = roots(b, shape(b, z)->dtype, r, 1, all[1], false);
+    Pair w = numbers_roots(b, shape(b, z)->dtype, r, 1, all[1], false);
     for (int64_t j = 0; j < r; j++) x[j] = reshaped(b, sliced(b, z, 0, j, j + 1), 2, &all[1]);
     sums(b, r, x, 1, y);
     for (int64_t k = 0; k < r; k++) y[k] = turned_part(b, y[k], w, k, &all[1]);
-    z = swapped(reshaped(b, joined(b, P_stack, K_axis, 0, (uint32_t)r, y), from->rank + 1, dims));
+    z = swapped(reshaped(b, fft_joined(b, P_stack, K_axis, 0, (uint32_t)r, y), from->rank + 1, dims));
     Val parts = b_complex(b, z.re, z.im);
     Type part = type_of(b_types(b), from->dtype, from->rank, &dims[1]);
     Inner turn = b_inner(b, 1, &part);

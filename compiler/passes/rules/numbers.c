@@ -1,4 +1,5 @@
 #include "numbers.h"
+#include <assert.h>
 #include <math.h>
 
 Number number_root(int64_t a, int64_t n) {
@@ -9,18 +10,50 @@ Number number_root(int64_t a, int64_t n) {
     return (Number){(double)cosl(turn), (double)-sinl(turn)};
 }
 Number number_product(Number x, Number y) { return (Number){x.re * y.re - x.im * y.im, x.re * y.im + x.im * y.re}; }
+int64_t numbers_least_prime(int64_t n) {
+    for (int64_t p = 2; p * p <= n; p++)
+        if (n % p == 0) return p;
+    return n;
+}
 void numbers_transform(int64_t n, const Number *x, int64_t step, const Number *w, Number *y) {
     if (n == 1) {
         *y = *x;
         return;
     }
-    int64_t h = n / 2;
-    numbers_transform(h, x, 2 * step, w, y);
-    numbers_transform(h, x + step, 2 * step, w, y + h);
+    int64_t p = numbers_least_prime(n), h = n / p;
+    assert(p <= NUMBERS_PRIME);
+    for (int64_t j = 0; j < p; j++) numbers_transform(h, x + j * step, p * step, w, y + j * h);
     for (int64_t k = 0; k < h; k++) {
-        Number even = y[k], odd = number_product(y[k + h], w[k * step]);
-        y[k] = (Number){even.re + odd.re, even.im + odd.im};
-        y[k + h] = (Number){even.re - odd.re, even.im - odd.im};
+        Number z[NUMBERS_PRIME];
+        for (int64_t j = 0; j < p; j++) z[j] = number_product(y[j * h + k], w[j * k * step]);
+        for (int64_t q = 0; q < p; q++) {
+            Number sum = z[0];
+            for (int64_t j = 1; j < p; j++) {
+                Number term = number_product(z[j], w[j * q % p * h * step]);
+                sum = (Number){sum.re + term.re, sum.im + term.im};
+            }
+            y[q * h + k] = sum;
+        }
+    }
+}
+int64_t numbers_largest_prime(int64_t n) {
+    int64_t p = 1;
+    for (; n > 1; n /= p) p = numbers_least_prime(n);
+    return p;
+}
+static int64_t power_of(int64_t x, int64_t exponent, int64_t n) {
+    int64_t power = 1;
+    for (; exponent; exponent /= 2, x = x * x % n)
+        if (exponent % 2) power = power * x % n;
+    return power;
+}
+int64_t number_generator(int64_t n) {
+    assert(n > 2 && n <= INT32_MAX);
+    for (int64_t g = 2;; g++) {
+        int64_t rest = n - 1, p = 1;
+        bool all = true;
+        for (; rest > 1 && all; rest /= p) p = numbers_least_prime(rest), all = power_of(g, (n - 1) / p, n) != 1;
+        if (all) return g;
     }
 }
 Pair numbers_table(Builder *b, Dtype d, uint32_t rank, const Dim *dims, const Number *at) {
@@ -40,4 +73,10 @@ Pair numbers_table(Builder *b, Dtype d, uint32_t rank, const Dim *dims, const Nu
         part[k] = b_const(b, type_of(b_types(b), d, rank, dims), wide);
     }
     return (Pair){part[0], part[1]};
+}
+Pair numbers_roots(Builder *b, Dtype d, int64_t r, int64_t from, int64_t P, bool turn) {
+    Number *w = arena_new(b->cx->arena, Number, (r - from) * P);
+    for (int64_t j = from; j < r; j++)
+        for (int64_t k = 0; k < P; k++) w[turn ? k * r + j : (j - from) * P + k] = number_root(j * k, P * r);
+    return numbers_table(b, d, 2, turn ? (Dim[]){P, r} : (Dim[]){r - from, P}, w);
 }

@@ -10,9 +10,15 @@ typedef struct {
 /* exp(-2πi a / n), exact where it is 1, -i, -1 or i. */
 Number number_root(int64_t a, int64_t n);
 Number number_product(Number x, Number y);
-/* The transform of x[0], x[step], … (n of them, a power of 2) into y[n]; w: the roots of n·step. */
+enum { NUMBERS_PRIME = 13 };
+/* The transform of x[0], x[step], … into y[n]; w: the roots of n·step. No prime factor of n is above NUMBERS_PRIME. */
 void numbers_transform(int64_t n, const Number *x, int64_t step, const Number *w, Number *y);
+int64_t numbers_least_prime(int64_t n), numbers_largest_prime(int64_t n); /* that divide n; 1 if n is 1 */
+/* Of a prime n of at most 31 bits: the least g whose powers modulo n are 1, …, n - 1, in some order. */
+int64_t number_generator(int64_t n);
 /* A constant of these numbers, rounded to the type. */
 Pair numbers_table(Builder *, Dtype, uint32_t rank, const Dim *dims, const Number *at);
+/* Of these, roots w_(P r)^(j k), from row j = `from` on: [r - from, P], or the other way round. */
+Pair numbers_roots(Builder *, Dtype, int64_t r, int64_t from, int64_t P, bool turn);
 
 #endif
