@@ -162,6 +162,9 @@ enum {
     DOT_OFTEN = 16,        /* rows from which B, of another type, is converted once */
     DOT_WIDE = 64,         /* columns from which A, of another type, is converted once */
     DOT_LONG = 16,         /* terms, or columns, that are long enough for lanes */
+    DOT_IDLE = 8,          /* an eighth of the columns: as many idle lanes are worth swapping roles, … */
+    DOT_MANY = 512,        /* … of more columns … */
+    DOT_LASTING = 512,     /* … and more terms */
     DOT_SQUARE = 4,        /* terms of a B that is packed by transposing */
     DOT_APART = 16,        /* elements between terms that do not lie apart */
     PANEL_BYTES = 1 << 15, /* a smaller B stays in the first cache as it is */
