@@ -84,6 +84,12 @@ static bool made_by_vmap(Ctx *cx, Str name) {
     each(const LibraryEntry, entry, cx->options->entries) made |= made_by(cx, entry->transforms, name);
     return made;
 }
+static bool given_again(const Fix *f, uint32_t i) {
+    const Options *o = f->cx->options;
+    for (uint32_t k = i + 1; k < o->ndims; k++)
+        if (str_eq(o->dims[i].name, o->dims[k].name)) return true;
+    return false;
+}
 void dims_fix(Ctx *cx, Jaxpr *j, Type *in, uint32_t n) {
     const Options *o = cx->options;
     if (!names_dims(o)) return;
@@ -95,7 +101,10 @@ void dims_fix(Ctx *cx, Jaxpr *j, Type *in, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) in[i] = type_substitute(cx->types, in[i], fix_atom, &f);
     fix_jaxpr(&f, j);
     for (uint32_t i = 0; i < o->ndims; i++)
-        if (!f.used[i] && !made_by_vmap(cx, o->dims[i].name))
+        if (given_again(&f, i))
+            diag_warn(cx->diags, W_unknown_dimension, j->span,
+                      "-D: '%.*s' is given more than once; the last value counts", SF(o->dims[i].name));
+        else if (!f.used[i] && !made_by_vmap(cx, o->dims[i].name))
             diag_warn(cx->diags, W_unknown_dimension, j->span, "-D: the program has no dimension '%.*s'",
                       SF(o->dims[i].name));
 }

@@ -51,10 +51,10 @@ static OUTLINED void N(multiply)(const R *restrict a, const R *restrict b, int64
         return;
     }
 #pragma GCC unroll 12
-    for (int i = 0; i < N(ROWS); i++, c += ldc)
+    for (int i = 0; i < N(ROWS); i++)
         if (i < m) {
             ((N(vec) *)row)[0] = sum[i][0], ((N(vec) *)row)[1] = sum[i][1];
-            N(subtract_row)(c, row, columns);
+            N(subtract_row)(c + i * ldc, row, columns);
         }
 #else
     N(vec) re[N(ROWS)] = {0}, im[N(ROWS)] = {0};
@@ -67,10 +67,10 @@ static OUTLINED void N(multiply)(const R *restrict a, const R *restrict b, int64
         }
     }
 #pragma GCC unroll 8
-    for (int i = 0; i < N(ROWS); i++, c += ldc)
+    for (int i = 0; i < N(ROWS); i++)
         if (i < m) {
             for (int e = 0; e < N(COLUMNS); e++) __real__ row[e] = re[i][e], __imag__ row[e] = im[i][e];
-            N(subtract_row)(c, row, columns);
+            N(subtract_row)(c + i * ldc, row, columns);
         }
 #endif
 }
@@ -473,7 +473,7 @@ static void N(cholesky_blocks)(T *a, const T *given, int64_t n, uint8_t *bad, Ro
 }
 
 /* ---- LU */
-/* The first of n numbers of which none is larger; x[0] is not NaN, others are passed over. */
+/* The first of the largest of n numbers; x[0] is not NaN, others are passed over. */
 static int64_t N(largest)(const T *x, int64_t n) {
     int64_t i = 0, first = 0;
     R best = SIZE1(x[0]);

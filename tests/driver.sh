@@ -43,6 +43,8 @@ expect 0 'int32_t m(int64_t b' m.jaxpr --emit=header
 expect 0 'f32\[b,4\], True' m.jaxpr --emit=types
 expect 0 'add a 1.0:f32\[\]' - --emit=jaxpr
 expect 0 'f32\[3,4\]' m.jaxpr --emit=jaxpr -D b=3
+expect 0 '' m.jaxpr --check '--in-type=f32[3,4]' # declared types may agree on a condition
+expect 1 'declared as f32' m.jaxpr --check '--in-type=f32[3,5]'
 head -c 200000000 /dev/zero | jaxcc - >log 2>&1
 [ $? = 1 ] && grep -q 'standard input has more than' log
 count $? "a text that never ends is read no further than the limit"
@@ -92,6 +94,7 @@ made o.so
 expect 0 '' m.jaxpr --check
 made
 
+expect 0 'warning: .*.b. is given more than once' m.jaxpr --emit=jaxpr -D b=2 -D b=3
 expect 0 'warning: .*no dimension .zz' m.jaxpr --emit=jaxpr -D zz=3
 expect 1 'error: .*no dimension .zz' m.jaxpr --emit=jaxpr -D zz=3 -Werror
 expect 0 '' m.jaxpr --emit=jaxpr -D zz=3 -Wno-unknown-dimension

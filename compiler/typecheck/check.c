@@ -207,11 +207,14 @@ static bool check_program(Ctx *cx, Jaxpr *j) {
     if (diag_errors(cx->diags) == before && !cx->passes) want_demands(cx);
     return diag_errors(cx->diags) == before && want_known(cx, j->consts, true) && want_known(cx, j->in, false);
 }
+static DimChecks *checks_of(Ctx *cx, Jaxpr *j) {
+    if (!j->dim_checks) j->dim_checks = arena_new(cx->arena, DimChecks, 1);
+    return j->dim_checks;
+}
 bool check(Ctx *cx, Jaxpr *j) {
     DimChecks *outer = cx->dim_checks;
     bool wide = cx->wide;
-    if (!j->dim_checks) j->dim_checks = arena_new(cx->arena, DimChecks, 1);
-    cx->dim_checks = j->dim_checks, cx->wide = false;
+    cx->dim_checks = checks_of(cx, j), cx->wide = false;
     bool good = check_program(cx, j);
     cx->dim_checks = outer, cx->wide = wide;
     return good;
@@ -229,7 +232,11 @@ bool check_inputs(Ctx *cx, Jaxpr *j, const Type *types, uint32_t n, Span span) {
     if (n != consts + j->in.n)
         return diag(cx->diags, span, "the program has %u input%s and %u constant%s, but %u type%s %s given", j->in.n,
                     plural(j->in.n), j->consts.n, plural(j->consts.n), n, plural(n), is_are(n));
-    for (uint32_t i = 0; i < n; i++)
-        if (!set_input(cx, i < consts ? j->consts.at[i] : j->in.at[i - consts], i, types[i], span)) return false;
-    return true;
+    DimChecks *outer = cx->dim_checks;
+    bool good = true;
+    cx->dim_checks = checks_of(cx, j);
+    for (uint32_t i = 0; i < n && good; i++)
+        good = set_input(cx, i < consts ? j->consts.at[i] : j->in.at[i - consts], i, types[i], span);
+    cx->dim_checks = outer;
+    return good;
 }

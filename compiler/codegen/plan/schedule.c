@@ -469,7 +469,8 @@ static const Dim *strides_apart(Plan *p, const Step *s, Val v, bool reduced) {
         }
     return strides;
 }
-/* Is m all or a part of what is computed for an element of `result`, and for nothing else? */
+/* Is m `result` or, through elementwise equations that alone read it, a part of the result's element at the same
+   index? */
 static bool computes_only(Plan *p, Val m, Val result) {
     while (m != result) {
         const Info *info = plan_info(p, m);
@@ -515,7 +516,7 @@ static bool stored_alone(const Step *s, const Store *st) {
     return true;
 }
 /* The memory of a result of the step that alone is computed from v later, element by element: v may lie there until
-   then. */
+   then. The result is not computed again later: it costs no less than v, which is worth keeping. */
 static const Store *result_over(Plan *p, Step *s, Val v) {
     Ix index[MAX_RANK];
     each(Store, st, s->stores) {
@@ -576,9 +577,12 @@ static void find_stages(Plan *p, Step *s) {
         info->level = info->need = g.level + reduction;
         if (info->level + 1 > s->levels) s->levels = info->level + 1;
     }
-    if (p->target->device) {
-        find_store_levels(p, s);
-        rows_decide(p, s);
+    find_store_levels(p, s);
+    if (p->target->device) rows_decide(p, s);
+    each(Store, st, s->stores) {
+        Stage g = {.p = p, .step = s, .need = st->level};
+        step_at(p, s, st->v, index);
+        plan_reads(p, st->v, index, need_of, &g);
     }
     for (uint32_t i = s->members.n; i-- > 0 && s->levels > 1;) {
         Val v = s->members.at[i];

@@ -95,9 +95,10 @@ static int64_t additions(int64_t n) {
 /* Is Rader's convolution faster? Where lengths are no multiples of vectors, it takes half as long again: 211 numbers by
    a transform of 210 take 1.3 times as long as by one of 512, 701 by one of 700 0.7 times as long as by 2048. */
 static bool is_shorter(int64_t n) {
-    int64_t m = n - 1, cost = additions(m) + (m % 8 ? additions(m) / 2 : 0);
-    return n <= INT32_MAX && numbers_largest_prime(m) <= FFT_WRITTEN_OUT &&
-           additions(power_above(2 * n - 1)) > cost + cost / 4;
+    int64_t m = n - 1;
+    if (n > INT32_MAX || numbers_largest_prime(m) > FFT_WRITTEN_OUT) return false;
+    int64_t cost = additions(m) + (m % 8 ? additions(m) / 2 : 0);
+    return additions(power_above(2 * n - 1)) > cost + cost / 4;
 }
 Pair fft_prime(Builder *b, Pair z, Axis a) {
     return (a.n <= BY_MATRIX ? by_matrix : is_shorter(a.n) ? rader : bluestein)(b, z, a);
