@@ -7,6 +7,8 @@
 #pragma GCC push_options
 #pragma GCC optimize("fp-contract=fast") /* products and sums by one instruction */
 typedef R N(vec) __attribute__((vector_size(WIDE), aligned(sizeof(R)), may_alias));
+typedef __typeof__(__builtin_choose_expr(KIND % 2, (int64_t)0, (int32_t)0)) N(int);
+typedef N(int) N(ints) __attribute__((vector_size(WIDE)));
 /* A tile has ROWS rows and COLUMNS columns in registers, of complex numbers the real and the imaginary part. */
 enum {
     N(LANES_OF) = WIDE / sizeof(R),
@@ -241,9 +243,9 @@ typedef struct {
    its rows SOLVED apart, are in the nearest cache. */
 enum { N(SOLVED) = AT_ONCE * N(LANES_OF) / N(PARTS) };
 _Static_assert((int)N(SOLVED) <= (int)SOLVED_MOST, "room for a solve");
-/* x -= Σ f[k·next] b[k], rows of B ld apart, for k in [lo, hi) and some vectors of the rows. */
-static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, int64_t next, const T *b, int64_t ld,
-                                                         int64_t lo, int64_t hi, int vectors) {
+/* x -= Σ f[k] b[k], rows of B ld apart, for k in [lo, hi) and some vectors of the rows. */
+static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, const T *b, int64_t ld, int64_t lo,
+                                                         int64_t hi, int vectors) {
 #if KIND < 2
     N(vec) sum[AT_ONCE], *at = (N(vec) *)x;
 #pragma GCC unroll 8
@@ -251,13 +253,13 @@ static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, int64
     for (int64_t k = lo; k < hi; k++) {
         const N(vec) *y = (const N(vec) *)(b + k * ld);
 #pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) sum[v] -= f[k * next] * y[v];
+        for (int v = 0; v < vectors; v++) sum[v] -= f[k] * y[v];
     }
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++) at[v] = sum[v];
 #else
     for (int64_t k = lo; k < hi; k++)
-        for (int64_t c = 0; c < vectors * N(LANES_OF) / 2; c++) x[c] -= f[k * next] * b[k * ld + c];
+        for (int64_t c = 0; c < vectors * N(LANES_OF) / 2; c++) x[c] -= f[k] * b[k * ld + c];
 #endif
 }
 /* By a pivot: complex numbers by multiplication by its reciprocal, as in LAPACK; those of floats in f64. */
@@ -283,11 +285,11 @@ static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T
         int64_t i = s->down ? step : s->n - 1 - step, lo = s->down ? 0 : i + 1, hi = s->down ? i : s->n;
         T *x = b + i * N(SOLVED);
         if (count > N(SOLVED) / 2)
-            N(row)(x, a + i * BASE, 1, b, N(SOLVED), lo, hi, AT_ONCE);
+            N(row)(x, a + i * BASE, b, N(SOLVED), lo, hi, AT_ONCE);
         else if (count > N(LANES_OF) / N(PARTS))
-            N(row)(x, a + i * BASE, 1, b, N(SOLVED), lo, hi, AT_ONCE / 2);
+            N(row)(x, a + i * BASE, b, N(SOLVED), lo, hi, AT_ONCE / 2);
         else
-            N(row)(x, a + i * BASE, 1, b, N(SOLVED), lo, hi, 1);
+            N(row)(x, a + i * BASE, b, N(SOLVED), lo, hi, 1);
         if (!s->unit) N(divide)(x, count, a[i * BASE + i]);
         memcpy(from + i * s->ldb, x, bytes);
     }
@@ -415,7 +417,7 @@ static OUTLINED void N(cholesky_base)(T *a, int64_t lda, int64_t n, uint8_t *bad
         int64_t from = j - j % N(GROUP);
         for (int64_t k = 0; k < j; k++) f[k] = CONJ(u[k * BASE + j]);
         for (int64_t c = from; c < BASE; c += N(GROUP))
-            N(row)(x + c, f, 1, u + c, BASE, 0, j, N(GROUP) * N(PARTS) / N(LANES_OF));
+            N(row)(x + c, f, u + c, BASE, 0, j, N(GROUP) * N(PARTS) / N(LANES_OF));
         R d = RE(x[j]);
         *bad |= !(d > 0);
         d = SQRT(d);
@@ -444,7 +446,7 @@ static void N(turn_block)(T *to, const T *from, int64_t ld, int64_t m, int64_t n
     for (int64_t c = 0; c < n; c++) {
         T *x = turned + c * COPIED_AT_ONCE;
         for (int64_t i = 0; KIND > 1 && i < m; i++) x[i] = CONJ(x[i]);
-        if (m == COPIED_AT_ONCE)
+        if (m == COPIED_AT_ONCE) /* no call, as the size is known */
             memcpy(to + c * ld, x, sizeof(T) * COPIED_AT_ONCE);
         else
             memcpy(to + c * ld, x, sizeof(T) * (size_t)m);
@@ -473,19 +475,23 @@ static void N(cholesky_blocks)(T *a, const T *given, int64_t n, uint8_t *bad, Ro
 }
 
 /* ---- LU */
+/* Where the size of x is larger, it is the new `most`: the lanes in which it is. */
+static inline N(ints) N(enlarge)(N(vec) * most, N(vec) x) {
+    N(ints) size = (N(ints))x & ~(N(ints))(-(N(vec)){0}), more = (N(vec))size > *most;
+    *most = (N(vec))((size & more) | ((N(ints)) * most & ~more));
+    return more;
+}
 /* The first of the largest of n numbers; x[0] is not NaN, others are passed over. */
 static int64_t N(largest)(const T *x, int64_t n) {
     int64_t i = 0, first = 0;
     R best = SIZE1(x[0]);
 #if KIND < 2
-    typedef __typeof__(__builtin_choose_expr(KIND, (int64_t)0, (int32_t)0)) Place;
-    typedef Place Places __attribute__((vector_size(WIDE)));
     N(vec) most = {0};
-    Places here = {0}, at = {0};
+    N(ints) here = {0}, at = {0};
     for (int l = 0; l < N(LANES_OF); l++) here[l] = l;
     for (; i + N(LANES_OF) <= n; i += N(LANES_OF), here += N(LANES_OF)) {
-        Places size = (Places)(*(const N(vec) *)(x + i)) & ~(Places)(-(N(vec)){0}), more = (N(vec))size > most;
-        most = (N(vec))((size & more) | ((Places)most & ~more)), at = (here & more) | (at & ~more);
+        N(ints) more = N(enlarge)(&most, *(const N(vec) *)(x + i));
+        at = (here & more) | (at & ~more);
     }
     for (int l = 0; l < N(LANES_OF); l++)
         if (most[l] > best || (most[l] == best && at[l] < first)) best = most[l], first = at[l];
@@ -645,12 +651,7 @@ static R N(largest_size)(const R *x, int64_t n) {
     R most = 0;
     int64_t k = 0;
     N(vec) all = {0};
-    for (; k + N(LANES_OF) <= n; k += N(LANES_OF)) {
-        N(vec) v = *(const N(vec) *)(x + k);
-        typedef __typeof__(v < v) Bits;
-        Bits size = (Bits)v & ~(Bits)(-(N(vec)){0}), more = (N(vec))size > all;
-        all = (N(vec))((size & more) | ((Bits)all & ~more));
-    }
+    for (; k + N(LANES_OF) <= n; k += N(LANES_OF)) N(enlarge)(&all, *(const N(vec) *)(x + k));
     for (int l = 0; l < N(LANES_OF); l++) most = all[l] > most ? all[l] : most;
     for (; k < n; k++) most = FABS(x[k]) > most ? FABS(x[k]) : most;
     return most;

@@ -127,13 +127,9 @@ static uint32_t passes_of(int64_t n) {
    size. */
 static uint32_t radices(int64_t n, int64_t *r) {
     uint32_t count = 0;
-    int64_t rest = n;
-    for (int64_t p = 2; p <= rest; p++) {
-        if (p * p > rest) p = rest;
-        while (rest % p == 0) {
-            rest /= p;
-            if (p > FFT_WRITTEN_OUT) r[count++] = p, n /= p;
-        }
+    for (int64_t rest = n, p; rest > 1; rest /= p) {
+        p = numbers_least_prime(rest);
+        if (p > FFT_WRITTEN_OUT) r[count++] = p, n /= p;
     }
     while (n > 1) {
         uint32_t left = passes_of(n);

@@ -9,29 +9,34 @@ static int64_t power_above(int64_t n) {
     while (m < n) m *= 2;
     return m;
 }
+/* The transform of x, n numbers along the axis, as a constant of that shape. */
+static Pair spectrum(Builder *b, Dtype d, Axis a, const Number *x) {
+    Number *w = arena_new(b->cx->arena, Number, a.n), *y = arena_new(b->cx->arena, Number, a.n);
+    for (int64_t k = 0; k < a.n; k++) w[k] = number_root(k, a.n);
+    numbers_transform(a.n, x, 1, w, y);
+    Dim dims[3] = {a.outer, a.n, a.inner};
+    return spread(b, numbers_table(b, d, 1, &dims[1], y), 3, dims, (int64_t[]){1});
+}
 /* 2jk = j² + k² - (j - k)² turns the sum of a transform into a convolution with exp(πi k²/n), which a longer transform
    computes. */
 static Pair bluestein(Builder *b, Pair z, Axis a) {
     Dtype d = shape(b, z)->dtype;
     int64_t n = a.n, m = power_above(2 * n - 1);
     Arena *arena = b->cx->arena;
-    Number *chirp = arena_new(arena, Number, n), *x = arena_new(arena, Number, m), *y = arena_new(arena, Number, m),
-           *w = arena_new(arena, Number, m);
-    for (int64_t k = 0; k < m; k++) w[k] = number_root(k, m), x[k] = (Number){0, 0};
+    Number *chirp = arena_new(arena, Number, n), *x = arena_new(arena, Number, m);
+    for (int64_t k = 0; k < m; k++) x[k] = (Number){0, 0};
     for (int64_t k = 0; k < n; k++) {
         chirp[k] = number_root((int64_t)((unsigned __int128)k * (uint64_t)k % (uint64_t)(2 * n)), 2 * n);
         x[k] = x[(m - k) % m] = (Number){chirp[k].re / (double)m, -chirp[k].im / (double)m};
     }
-    numbers_transform(m, x, 1, w, y);
-    Dim dims[3] = {a.outer, n, a.inner}, longer[3] = {a.outer, m, a.inner};
+    Dim dims[3] = {a.outer, n, a.inner};
+    Axis padded = {a.outer, m, a.inner};
     Pair c = spread(b, numbers_table(b, d, 1, &dims[1], chirp), 3, dims, (int64_t[]){1});
-    Pair f = spread(b, numbers_table(b, d, 1, &longer[1], y), 3, longer, (int64_t[]){1});
     Dim pads[9] = {0, 0, 0, 0, m - n};
     z = product(b, z, c);
     z = (Pair){b_pad(b, z.re, b_float(b, d, 0), pads), b_pad(b, z.im, b_float(b, d, 0), pads)};
-    Axis padded = {a.outer, m, a.inner};
     z = fft_transform(b, z, padded);
-    z = fft_transform(b, swapped(product(b, z, f)), padded);
+    z = fft_transform(b, swapped(product(b, z, spectrum(b, d, padded, x))), padded);
     return product(b, sliced(b, swapped(z), 1, 0, n), c);
 }
 /* Along axis 1: the elements at these places, n of them. */
@@ -49,24 +54,22 @@ static Pair taken(Builder *b, Pair z, const int32_t *places, Dim n) {
 /* Elements but the first are powers of g modulo the prime n, of which jk = g^(p - q) for j = g^p, k = g^-q: what they
    add to the sums is a convolution of n - 1 terms, whose length has small factors alone. */
 static Pair rader(Builder *b, Pair z, Axis a) {
-    Dtype d = shape(b, z)->dtype;
     int64_t n = a.n, m = n - 1, g = number_generator(n);
     Arena *arena = b->cx->arena;
     int32_t *from = arena_new(arena, int32_t, m), *to = arena_new(arena, int32_t, n);
-    Number *x = arena_new(arena, Number, m), *y = arena_new(arena, Number, m), *w = arena_new(arena, Number, m);
+    Number *x = arena_new(arena, Number, m);
     for (int64_t p = 0, power = 1; p < m; p++, power = power * g % n) from[p] = (int32_t)power;
     for (int64_t q = 0; q < m; q++) {
         int64_t k = from[(m - q) % m];
         Number root = number_root(k, n);
-        w[q] = number_root(q, m), x[q] = (Number){root.re / (double)m, root.im / (double)m}, to[k] = (int32_t)q + 1;
+        x[q] = (Number){root.re / (double)m, root.im / (double)m}, to[k] = (int32_t)q + 1;
     }
     to[0] = 0;
-    numbers_transform(m, x, 1, w, y);
-    Dim dims[3] = {a.outer, n, a.inner}, shorter[3] = {a.outer, m, a.inner};
+    Dim dims[3] = {a.outer, n, a.inner};
     Axis others = {a.outer, m, a.inner};
     Pair first = sliced(b, z, 1, 0, 1), all = fft_transform(b, taken(b, z, from, m), others);
-    Pair f = spread(b, numbers_table(b, d, 1, &shorter[1], y), 3, shorter, (int64_t[]){1});
-    Pair part[2] = {sliced(b, all, 1, 0, 1), swapped(fft_transform(b, swapped(product(b, all, f)), others))};
+    Pair c = fft_transform(b, swapped(product(b, all, spectrum(b, shape(b, z)->dtype, others, x))), others);
+    Pair part[2] = {sliced(b, all, 1, 0, 1), swapped(c)};
     Pair sums = taken(b, fft_joined(b, P_concatenate, K_dimension, 1, 2, part), to, n);
     return plus(b, sums, spread(b, first, 3, dims, (int64_t[]){0, 1, 2}));
 }
@@ -97,7 +100,8 @@ static int64_t additions(int64_t n) {
 static bool is_shorter(int64_t n) {
     int64_t m = n - 1;
     if (n > INT32_MAX || numbers_largest_prime(m) > FFT_WRITTEN_OUT) return false;
-    int64_t cost = additions(m) + (m % 8 ? additions(m) / 2 : 0);
+    int64_t cost = additions(m);
+    if (m % 8) cost += cost / 2;
     return additions(power_above(2 * n - 1)) > cost + cost / 4;
 }
 Pair fft_prime(Builder *b, Pair z, Axis a) {
