@@ -8,20 +8,27 @@ most=1000 times=6
 [ "$mode" = release ] || most=30000 times=8
 # milliseconds FLAGS...: of processor time in the stage, of $work/p.jaxpr.
 milliseconds() { jaxcc -w -ftime-report --emit=jaxpr "$@" "$work/p.jaxpr" 2>"$work/log" >"$work/out" && awk '$1 == "transform" { print int($3) }' "$work/log"; }
+# within LIMIT FLAGS...: they are less than LIMIT in one of three turns, since other work on the machine makes a turn longer; $time is the last one's.
+within() {
+    limit=$1
+    shift
+    for turn in 1 2 3; do
+        time=$(milliseconds "$@")
+        [ "${time:-$limit}" -lt "$limit" ] && return
+    done
+}
 for shape in mix dots slices reads fan parts; do
     awk -v shape=$shape -v n=10000 -f tests/long.awk >"$work/p.jaxpr"
-    one=$(milliseconds --vjp)
-    [ "${one:-$most}" -lt $most ]
-    count $? "10,000 equations ($shape): ${one:-no time} ms"
+    within $most --vjp
+    count $? "10,000 equations ($shape): ${time:-no time} ms"
+    one=${time:-0}
     awk -v shape=$shape -v n=40000 -f tests/long.awk >"$work/p.jaxpr"
-    four=$(milliseconds --vjp)
-    [ "${four:-$((9 * most))}" -lt $((times * ${one:-0} + 200)) ]
-    count $? "40,000 equations ($shape): ${four:-no time} ms, 10,000: ${one:-no time} ms"
+    within $((times * one + 200)) --vjp
+    count $? "40,000 equations ($shape): ${time:-no time} ms, 10,000: $one ms"
 done
 for shape in cond jit scan; do
     awk -v shape=$shape -v n=20 -f tests/deep.awk >"$work/p.jaxpr"
-    time=$(milliseconds --jvp --jvp --jvp --jvp --jvp)
-    [ "${time:-$most}" -lt $most ] && [ "$(grep -c ' = ' "$work/out")" -le $((40 * $(grep -c ' = ' "$work/p.jaxpr"))) ]
+    within $most --jvp --jvp --jvp --jvp --jvp && [ "$(grep -c ' = ' "$work/out")" -le $((40 * $(grep -c ' = ' "$work/p.jaxpr"))) ]
     count $? "20 nested programs ($shape): ${time:-no time} ms, $(grep -c ' = ' "$work/out") equations"
 done
 finish

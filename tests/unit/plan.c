@@ -55,21 +55,34 @@ Test(plan, elementwise_equations_are_one_step) {
     cr_assert_eq(p->workspace, 0);
 }
 
-/* A sum of rows and what is divided by it are two stages of one step; the exponentials are kept in a row. */
+/* A sum of rows and what is divided by it are two stages of one step; the exponentials are kept in the result's memory, or in a row where its
+ * elements are smaller. */
 Test(plan, softmax_is_one_step_of_stages) {
-    Plan *p = planned("{ lambda ; a:f32[64,100]. let b:f32[64] = reduce_max[axes=(1,)] a\n"
-                      "  c:f32[64,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(64,1)] b\n"
-                      "  d:f32[64,100] = sub a c; e:f32[64,100] = exp d; g:f32[64] = reduce_sum[axes=(1,)] e\n"
-                      "  h:f32[64,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(64,1)] g\n"
-                      "  i:f32[64,100] = div e h in (i,) }",
-                      &x86_levels[V3]);
-    cr_assert_eq(p->top->steps.n, 1);
-    const Step *s = step(p, 0);
-    cr_assert_eq(s->levels, 3);
-    cr_assert_eq(s->nreductions, 2);
-    cr_assert_eq(s->row_bytes, 400);
-    cr_assert_eq(s->lane, s->red[0]);
-    cr_assert_eq(s->units, 64);
+    static const struct {
+        const char *last;
+        int64_t row_bytes;
+    } want[] = {{"i:f32[64,100] = div e h in (i,) }", 0},
+                {"j:f32[64,100] = div e h; i:bf16[64,100] = convert_element_type[new_dtype=bfloat16 weak_type=False] j "
+                 "in (i,) }",
+                 400}};
+    for (uint32_t i = 0; i < 2; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "{ lambda ; a:f32[64,100]. let b:f32[64] = reduce_max[axes=(1,)] a\n"
+                 "  c:f32[64,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(64,1)] b\n"
+                 "  d:f32[64,100] = sub a c; e:f32[64,100] = exp d; g:f32[64] = reduce_sum[axes=(1,)] e\n"
+                 "  h:f32[64,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(64,1)] g\n  %s",
+                 want[i].last);
+        Plan *p = planned(text, &x86_levels[V3]);
+        cr_assert_eq(p->top->steps.n, 1);
+        const Step *s = step(p, 0);
+        cr_assert_eq(s->levels, 3);
+        cr_assert_eq(s->nreductions, 2);
+        cr_assert_eq(s->row_bytes, want[i].row_bytes);
+        cr_assert_eq(p->workspace, 0);
+        cr_assert_eq(s->lane, s->red[0]);
+        cr_assert_eq(s->units, 64);
+    }
 }
 
 /* 1003 = 31 · 32 + 11: at AVX2 32 lanes at once, the rest in one masked vector of 16; without masks one by one. */
