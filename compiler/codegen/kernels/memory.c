@@ -4,6 +4,7 @@
 #include "threads.h"
 #include "point.h"
 #include <assert.h>
+#include <inttypes.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 #include <mlir-c/Dialect/LLVM.h>
@@ -305,9 +306,28 @@ static V all_lanes(Kernel *k, V v, Dtype d) {
     MlirType t = em_vec(k->e, em_memory_type(k->e, d), k->w);
     return mlirTypeEqual(mlirValueGetType(v), t) ? v : em_cast(k->e, "llvm.bitcast", t, v);
 }
+/* The lanes as a separate function of where the first one is, for elements at this distance. */
+static V call_lanes(Kernel *k, V first, Dtype d, Dim coef) {
+    Emit *e = k->e;
+    MlirType t = em_memory_type(e, d), whole = em_vec(e, t, k->w);
+    Str symbol = str_format(e->arena, "lanes.%s.%u.%" PRId64 "%s", dtype_info[d].name, k->w, coef, e->level);
+    bool fresh;
+    intern(&e->declared, symbol.at, symbol.n, &fresh);
+    if (fresh) {
+        MlirType *arg = arena_new(e->arena, MlirType, 1);
+        *arg = e->ptr;
+        Function f = em_function(e, symbol, whole, 1, arg, false);
+        V v = {NULL};
+        for (uint32_t l = 0; l < k->w; l++)
+            v = with_lane(k, v, l, em_gep(e, em_arg(&f.scope, 0), em_i64(e, l * coef), t), d);
+        em_function_end(e, &f, all_lanes(k, v, d));
+    }
+    return em_call_local(e, symbol, whole, 1, &first);
+}
 static V load_lanes(Kernel *k, V base, Dtype d, Ix address, Dim coef) {
     MlirType t = em_memory_type(k->e, d);
     V at = kernel_index(k, address), stride = kernel_dim(k, coef), v = {NULL};
+    if (kernel_calls(k) && dim_is_const(coef)) return call_lanes(k, em_gep(k->e, base, at, t), d, coef);
     for (uint32_t l = 0; l < k->w; l++) v = with_lane(k, v, l, lane_address(k, base, t, at, stride, l), d);
     return all_lanes(k, v, d);
 }

@@ -80,17 +80,16 @@ static uint32_t most_inlined(const Kernel *k) {
     for (uint32_t d = 0; d < s->domain.n; d++) n = dim_mul(k->x.plan->cx->types, n, s->domain.at[d]);
     return dim_is_const(n) && n < RUN_POINTS ? STDLIB_INLINE : STDLIB_ROWS;
 }
+bool kernel_calls(const Kernel *k) { return *uses_so_far(k->e) > most_inlined(k); }
 static V stdlib_call(Kernel *k, const char *name, const V *x, uint32_t n, uint32_t w) {
     const Jaxpr *j = stdlib_program(k->x.plan->cx, name);
-    bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast(name);
-    uint32_t *uses = uses_so_far(k->e);
-    bool many = *uses > most_inlined(k);
+    bool large = j->eqns.n > STDLIB_LARGE, chosen = stdlib_fast(name), many = kernel_calls(k);
     each(Eqn, q, j->eqns) large |= q->prim == P_while;
     if (many && chosen) {
         Str symbol = str_format(k->e->arena, "stdlib.%s_chosen.%u%s", name, w, k->e->level);
         return stdlib_function(k, body_chosen, symbol, name, x, n, w);
     }
-    if (!large && k->in_run <= 1) ++*uses; /* once for a run */
+    if (!large && k->in_run <= 1) ++*uses_so_far(k->e); /* once for a run */
     V y = (large || many ? stdlib_all : body_all)(k, name, x, n, w);
     return chosen ? choose(k, name, y, x, n, w) : y;
 }
