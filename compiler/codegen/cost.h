@@ -200,6 +200,7 @@ enum {
     ROW_TILES = 8,         /* tiles whose rows are packed at once */
     ROW_PANELS = 4,        /* the fewest tiles in a unit's columns for which rows are packed */
     TERMS_AT_ONCE = 4,     /* terms in one iteration of the innermost loop, … */
+    REMAINDER_SHARE = 8,   /* … but one for an eighth of the rows or columns, or less, that are no whole tile, … */
     TERMS_MEETING = 1,     /* … or in one that reads elements for several rows: a toeplitz of 256 in 359 us, not 965 */
     TURNS_WRITTEN_OUT = 2  /* a known number of so few iterations is no loop */
 };
@@ -339,11 +340,13 @@ enum {
     THREAD_PARTS = 512
 };
 
-/* ---- programs of stdlib/ */
+/* ---- what is a function of its own in a long module: programs of stdlib/, loops of products */
 enum {
-    STDLIB_INLINE = 40, /* uses that are inlined, … */
-    STDLIB_ROWS = 1024, /* … and in kernels of many elements on a device */
-    STDLIB_LARGE = 160  /* equations of a program that is always a function */
+    STDLIB_INLINE = 40,   /* uses that are inlined, … */
+    STDLIB_ROWS = 1024,   /* … and in kernels of many elements on a device */
+    STDLIB_LARGE = 160,   /* equations of a program that is always a function */
+    PRODUCTS_INLINE = 12, /* tiles of matrix products whose loops are inlined; of those that follow, … */
+    PRODUCT_TERMS = 256   /* … sums of so many terms are calls: transformer_grad executes 9 % less to compile */
 };
 
 /* ---- the host: LLVM's time and memory grow faster than the length of a function, a block, a parameter list */

@@ -34,14 +34,15 @@ typedef struct Emit {
     MlirLocation loc;
     MlirType i1, i8, i16, i32, i64, i128, f16, bf16, f32, f64, ptr;
     const Targets *targets;
-    const Target *target;         /* what is written now is for it … */
-    const char *level;            /* … as the names of functions end; the lowest: "" */
-    bool for_ld;                  /* the object becomes a library by GNU ld */
-    bool fast;                    /* -ffast-math, for what is written now */
-    uint32_t nkernels;            /* functions written so far: the number of the next */
-    uint32_t nstdlib[X86_LEVELS]; /* calls of programs of stdlib so far, by target */
-    struct Tape *tape;            /* of the function being written, if it may be shared */
-    uint32_t written;             /* operations of the function being written */
+    const Target *target;           /* what is written now is for it … */
+    const char *level;              /* … as the names of functions end; the lowest: "" */
+    bool for_ld;                    /* the object becomes a library by GNU ld */
+    bool fast;                      /* -ffast-math, for what is written now */
+    uint32_t nkernels;              /* functions written so far: the number of the next */
+    uint32_t nstdlib[X86_LEVELS];   /* calls of programs of stdlib so far, by target … */
+    uint32_t nproducts[X86_LEVELS]; /* … and tiles of matrix products */
+    struct Tape *tape;              /* of the function being written, if it may be shared */
+    uint32_t written;               /* operations of the function being written */
     Intern declared;
     Intern texts;
     Intern functions; /* printed kernels: equal ones are written once */

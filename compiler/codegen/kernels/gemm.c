@@ -5,6 +5,7 @@
 #include "point.h"
 #include "wide.h"
 #include <assert.h>
+#include <inttypes.h>
 #include <mlir-c/BuiltinAttributes.h>
 #include <mlir-c/BuiltinTypes.h>
 
@@ -198,6 +199,10 @@ static V innermost(const Tile *t, StepRule *rule, uint32_t stride, V oa, V ob, u
     const Steps all_steps = {rule, stride, per_set, oa, ob};
     uint32_t group = t->sets > c->at_once ? t->sets : c->at_once;
     V zero = em_i64(e, 0), count = c->count[c->n - 1];
+    if (c->whole_turns) {
+        loop(t, &all_steps, zero, count, group, sums);
+        return count;
+    }
     if (dim_is_const(k)) {
         uint32_t few = TURNS_WRITTEN_OUT * c->at_once;
         uint32_t steps = (uint32_t)(k / stride > few ? k / stride % group : k / stride);
@@ -340,12 +345,86 @@ static void contract(const Tile *t, Innermost *body, uint32_t n, V *sums) {
 static void outer_body(const Tile *t, V oa, V ob, V *sums, uint32_t n) {
     innermost(t, outer_step, 1, oa, ob, t->rows, sums);
 }
-void gemm_outer(Emit *e, const Contraction *c, const GemmTile *tile, V *acc) {
+static void outer_sums(Emit *e, const Contraction *c, const GemmTile *tile, V *acc) {
     Tile t = {.e = e, .c = c, .a = tile->a, .b = tile->b, .rows = tile->rows, .columns = 1};
     t.w = tile->w, t.sets = tile->sets, t.mask = tile->mask;
     V sums[GEMM_SUMS] = {{NULL}};
     contract(&t, outer_body, t.rows, sums);
     for (uint32_t i = 0; i < t.rows; i++) acc[i] = sums[i];
+}
+
+/* The same by a function of where A and B begin, of memory for the sums, of the number of terms and of those strides
+   that are not built into it. */
+enum { CALL_A, CALL_B, CALL_SUMS, CALL_TERMS, CALL_STRIDES, ROW_STRIDE = 0, A_STRIDE, B_STRIDE, STRIDES };
+typedef struct {
+    V at[STRIDES];
+    bool given[STRIDES]; /* by an argument */
+    uint32_t n;          /* of those */
+} Strides;
+static Strides strides_of(const Contraction *c, const GemmTile *tile, Text *name) {
+    Strides s = {.at = {tile->row, c->sa[0], c->sb[0]}};
+    for (uint32_t i = 0; i < STRIDES; i++) {
+        int64_t n = 0;
+        s.given[i] = !em_known(s.at[i], &n) || n < 0 || n > tile->w; /* those of packed operands are less */
+        s.n += s.given[i];
+        if (s.given[i])
+            text_put(name, S(".s"));
+        else
+            text_add(name, ".%" PRId64, n);
+    }
+    return s;
+}
+static V sum_at(Emit *e, const Contraction *c, const GemmTile *tile, V area, uint32_t row) {
+    return em_gep(e, area, em_i64(e, (int64_t)row * tile->w), em_memory_type(e, c->acc));
+}
+static void write_outer(Emit *e, const Contraction *c, const GemmTile *tile, const Strides *s, Str name) {
+    MlirType *types = arena_new(e->arena, MlirType, CALL_STRIDES + STRIDES);
+    for (uint32_t i = 0; i < CALL_STRIDES + s->n; i++) types[i] = i < CALL_TERMS ? e->ptr : e->i64;
+    Function f = em_function(e, name, (MlirType){NULL}, CALL_STRIDES + s->n, types, false);
+    V stride[STRIDES], rows[GEMM_TILE], b = em_arg(&f.scope, CALL_B), sums[GEMM_TILE];
+    for (uint32_t i = 0, next = CALL_STRIDES; i < STRIDES; i++) {
+        int64_t known = 0;
+        em_known(s->at[i], &known);
+        stride[i] = s->given[i] ? em_arg(&f.scope, next++) : em_i64(e, known);
+    }
+    Contraction own = *c;
+    own.sa[0] = stride[A_STRIDE], own.sb[0] = stride[B_STRIDE], own.count[0] = em_arg(&f.scope, CALL_TERMS);
+    own.known[0] = GEMM_UNKNOWN, own.whole_turns = true;
+    for (uint32_t r = 0; r < tile->rows; r++)
+        rows[r] =
+            em_gep(e, em_arg(&f.scope, CALL_A), em_mul(e, stride[ROW_STRIDE], em_i64(e, r)), em_memory_type(e, c->a));
+    GemmTile inner = {.a = rows, .b = &b, .rows = tile->rows, .w = tile->w, .sets = 1};
+    outer_sums(e, &own, &inner, sums);
+    for (uint32_t r = 0; r < tile->rows; r++)
+        em_store(e, sums[r], sum_at(e, c, tile, em_arg(&f.scope, CALL_SUMS), r), dtype_bytes(c->acc));
+    em_function_end(e, &f, (V){NULL});
+}
+static void call_outer(Emit *e, const Contraction *c, const GemmTile *tile, V *acc) {
+    Text text = {.arena = e->arena};
+    text_add(&text, "product.%s.%s.%s.%ux%u", dtype_info[c->acc].name, dtype_info[c->a].name, dtype_info[c->b].name,
+             tile->rows, tile->w);
+    Strides s = strides_of(c, tile, &text);
+    text_add(&text, ".%u%s", c->at_once, e->level);
+    Str name = {text.at, text.n};
+    bool fresh;
+    intern(&e->declared, name.at, name.n, &fresh);
+    if (fresh) write_outer(e, c, tile, &s, name);
+    V args[CALL_STRIDES + STRIDES] = {tile->a[0], tile->b[0], tile->area, c->count[0]};
+    for (uint32_t i = 0, n = CALL_STRIDES; i < STRIDES; i++)
+        if (s.given[i]) args[n++] = s.at[i];
+    em_call_local(e, name, (MlirType){NULL}, CALL_STRIDES + s.n, args);
+    MlirType type = em_vec(e, em_memory_type(e, c->acc), tile->w);
+    for (uint32_t r = 0; r < tile->rows; r++)
+        acc[r] = em_load(e, type, sum_at(e, c, tile, tile->area, r), dtype_bytes(c->acc));
+}
+/* Is it one long loop, in whole turns, with one set of sums, which are in memory as they are in registers? */
+static bool can_call(const Contraction *c, const GemmTile *tile) {
+    Dim n = c->known[0];
+    bool plain = c->acc == DT_f32 || c->acc == DT_f64, one = c->n == 1 && !c->cut && tile->sets == 1 && !tile->mask.ptr;
+    return tile->area.ptr && plain && one && dim_is_const(n) && n >= PRODUCT_TERMS && n % c->at_once == 0;
+}
+void gemm_outer(Emit *e, const Contraction *c, const GemmTile *tile, V *acc) {
+    (can_call(c, tile) ? call_outer : outer_sums)(e, c, tile, acc);
 }
 
 /* ---- lanes along the contraction */

@@ -16,6 +16,7 @@ typedef struct {
     bool words;       /* each element is four bytes, unsigned ones of A and signed ones of B … */
     bool swapped;     /* … or the other way round */
     uint32_t at_once; /* terms in a turn of the innermost loop, or as many as there are sets */
+    bool whole_turns; /* their number is a multiple of that */
     uint32_t n;
     Dim known[GEMM_LOOPS]; /* constant extents; any others are only in `count` */
     V count[GEMM_LOOPS], sa[GEMM_LOOPS], sb[GEMM_LOOPS];
@@ -31,7 +32,9 @@ typedef struct {
     const V *a, *b; /* addresses of the rows of A; of the columns of B, gemm_outer: of the first one */
     uint32_t rows, columns;
     uint32_t w, sets; /* lanes; the number of partial sums */
-    V mask;           /* lanes outside it are not read; NULL: no mask. gemm_outer's alone */
+    /* gemm_outer's alone: */
+    V mask;      /* lanes outside it are not read; NULL: no mask */
+    V area, row; /* if a long loop is to be a call: memory for the sums, the distance of A's rows; else NULL */
 } GemmTile;
 /* acc[r] = Σ A[r][k] · B[k][0 … w): lanes run along the columns, which are contiguous in B. */
 void gemm_outer(Emit *, const Contraction *, const GemmTile *, V *acc);

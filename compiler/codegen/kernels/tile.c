@@ -78,7 +78,7 @@ static void finish_in_loop(Unit *u, V row, uint32_t n, V valid, const V *acc) {
     Dtype d = u->dot->acc;
     uint32_t w = u->k->w;
     MlirType elem = em_memory_type(e, d);
-    V scratch = kernel_buffer(u->k, u->dot->spill);
+    V scratch = kernel_buffer(u->k, u->dot->tile);
     for (uint32_t i = 0; i < n; i++)
         em_store(e, em_to_memory(e, d, acc[i]), em_gep(e, scratch, num(u, (int64_t)i * w), elem), dtype_bytes(d));
     For f = em_for(e, num(u, 0), valid.ptr ? valid : num(u, n), num(u, 1), 0, NULL);
@@ -105,6 +105,14 @@ static Contraction contraction(Unit *u, uint32_t n, uint32_t w) {
         c.sa[i] = n ? times(u, terms, num(u, n)) : kernel_dim(u->k, s->a);
         c.sb[i] = w ? times(u, terms, num(u, w)) : kernel_dim(u->k, s->b);
         if (n || w) terms = times(u, terms, c.count[i]);
+    }
+    if (n && w && !dot->cut && !u->partial.ptr) { /* the terms of both lie one after the other */
+        for (uint32_t i = 1; i < c.n; i++) c.known[0] = dim_mul(u->k->x.plan->cx->types, c.known[0], c.known[i]);
+        if (dim_is_const(c.known[0])) {
+            c.count[0] = terms, c.sa[0] = num(u, n), c.sb[0] = num(u, w);
+            c.n = 1;
+        } else
+            c.known[0] = dot->sums.at[0].extent;
     }
     if (dot->cut) {
         c.cut = dot->cut, c.several = dot->several;
@@ -149,6 +157,14 @@ static void row_addresses(Unit *u, const Place *t, V *rows) {
         rows[i] = element(u, u->a, u->dot->a.dtype, at);
     }
 }
+/* Are n of the rows, or columns, less than a tile and few of them? */
+static bool is_remainder(uint32_t n, uint32_t whole, Dim all) {
+    return n < whole && dim_is_const(all) && n <= all / REMAINDER_SHARE;
+}
+/* Has the module so many tiles that those with long sums are calls from now on? */
+static bool calls_products(const Unit *u) {
+    return ++u->e->nproducts[u->e->target - u->e->targets->at] > PRODUCTS_INLINE;
+}
 static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     const Dot *dot = u->dot;
     bool packed = u->pack.ptr;
@@ -157,9 +173,14 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
                   : times(u, t->column, u->column_stride);
     if (u->partial.ptr && !packed) at = plus(u, at, u->kb);
     V b = element(u, packed ? u->pack : u->b, c.b, at), none = {NULL};
+    if (is_remainder(t->n, dot->mr, dot->rows) || is_remainder(t->w, dot->w, dot->columns)) c.at_once = 1;
     bool past = !packed && dot_reads_past(dot), whole = packed || past;
     assert(t->w <= dot->w); /* as much may be read past B */
     GemmTile tile = {.a = rows, .b = &b, .rows = t->n, .w = t->w, .sets = dot->sets, .mask = whole ? none : t->mask};
+    if (calls_products(u) && !t->valid.ptr) {
+        tile.row = t->packed.ptr ? num(u, 1) : u->row_stride;
+        tile.area = kernel_buffer(u->k, dot->tile);
+    }
     gemm_outer(u->e, &c, &tile, acc);
     for (uint32_t i = 0; i < t->n && t->mask.ptr && past; i++)
         acc[i] = em_select(u->e, t->mask, acc[i], gemm_zero(u->e, dot->acc, t->w));
@@ -236,7 +257,7 @@ static void tile(Unit *u, const Place *t) {
     row_addresses(u, t, rows);
     (u->dot->inner ? inner_sums : outer_sums)(u, t, rows, acc);
     if (!u->partial.ptr || add_partial(u, t, acc))
-        (u->dot->spill && t->n > 1 ? finish_in_loop : finish_written_out)(u, t->row, t->n, t->valid, acc);
+        (u->dot->in_loop && t->n > 1 ? finish_in_loop : finish_written_out)(u, t->row, t->n, t->valid, acc);
     kernel_leave(k);
 }
 

@@ -626,6 +626,6 @@ void dot_schedule(Plan *p, Step *s) {
     find_blocks(p, dot);
     find_row_pack(p, dot);
     dot->rows_meet = rows_meet(p, dot);
-    if (s->cost > DOT_SPILL_COST && dot->mr > 1)
-        dot->spill = buf_new(p, BUF_ROW, (Dim)dot->mr * dot->w * dtype_bytes(dot->acc));
+    dot->tile = buf_new(p, BUF_ROW, (Dim)dot->mr * dot->w * dtype_bytes(dot->acc));
+    dot->in_loop = s->cost > DOT_SPILL_COST && dot->mr > 1;
 }

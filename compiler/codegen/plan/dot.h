@@ -58,7 +58,8 @@ typedef struct Dot {
     uint32_t k_level;
     int64_t k_block;        /* a block: k_block iterations of the sum k_level, with all inner ones */
     int64_t stored_columns; /* of a unit in `pack` and `partial`: whole tiles */
-    Buf *spill;             /* a tile whose rows are finished in a loop; NULL: unrolled */
+    Buf *tile;              /* the sums of a tile, if they are computed by a call … */
+    bool in_loop;           /* … or their rows are finished in a loop, not written out */
     struct DeviceDot *device;
 } Dot;
 /* B lies in the workspace and is read in place, in whole vectors also where its columns end within one: past the last
