@@ -166,6 +166,7 @@ enum {
     DOT_MANY = 512,        /* … of more columns … */
     DOT_LASTING = 512,     /* … and more terms */
     DOT_SQUARE = 4,        /* terms of a B that is packed by transposing */
+    DOT_BESIDE = 4,        /* elements between terms from which rows are to lie beside each other */
     DOT_APART = 16,        /* elements between terms that do not lie apart */
     PANEL_BYTES = 1 << 15, /* a smaller B stays in the first cache as it is */
     FEW_TILES = 8          /* rows that are one tile: B is not copied into panels for them */

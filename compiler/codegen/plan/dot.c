@@ -215,9 +215,10 @@ static void find_axes(Dotter *d, const Eqn *e) {
 
 /* ---- copies */
 
-/* The panels of B that a loop reads in every turn: a tile of columns with all terms lies in one piece, as it is read.
-   `apart` is set when they are copied. Width 0: a copy in the order of the axes, or B itself, will do. */
-static Panels panels(const Dotter *d) {
+/* The panels of B: a tile of columns with all terms lies in one piece, as it is read. `apart` is set when they are
+   copied. Width 0: a copy in the order of the axes, or B itself, will do. A larger B that is copied `once` is packed by
+   units anyway (find_blocks). */
+static Panels panels(const Dotter *d, bool once) {
     const ArrayType *t = type_of_side(d, 1);
     Panels none = {0}, l = {.width = 2 * d->p->target->vector_bytes / dtype_bytes(d->dot->acc)};
     if (!d->last_column || dot_at_most(d->free[0], FEW_TILES) || !l.width) return none;
@@ -227,8 +228,10 @@ static Panels panels(const Dotter *d) {
         elements = dim_mul(d->p->cx->types, elements, t->dims[a]);
         if (d->index[1][a] == ix_atom(d->p->ix, d->last_column)) l.axis = a, found = true;
     }
+    uint32_t bytes = dtype_bytes(d->dot->acc);
     bool whole = dim_is_const(extent) && extent % l.width == 0 && extent > l.width;
-    return found && whole && !dot_at_most(elements, PANEL_BYTES / dtype_bytes(d->dot->acc)) ? l : none;
+    bool suits = !dot_at_most(elements, PANEL_BYTES / bytes) && (!once || dot_at_most(elements, PACK_BYTES / bytes));
+    return found && whole && suits ? l : none;
 }
 /* A dense copy in the accumulator's type, with the contracted axes innermost, or the free ones; or in panels. */
 static void copy(const Dotter *d, uint32_t side, bool contracted_innermost, Panels *l, DotOperand *o) {
@@ -342,15 +345,17 @@ static void plan_outer(const Dotter *d, bool in_place[2]) {
     bool lies = in_place[1] && (!d->last_column || neighbours(d));
     bool invariant = plan_home(d->p, d->body, d->v[1]) != d->body, again = d->shared || (in_place[1] && invariant);
     bool copied = again && (b_often || !lies);
-    Panels cut = invariant ? panels(d) : (Panels){0};
+    Panels cut = invariant ? panels(d, false) : (Panels){0};
     if (cut.width)
         copy(d, 1, true, &cut, &dot->b);
     else if (!copied && !lies && in_place[1] && contiguous_sum(d, &dot->b, DOT_SQUARE) >= 0)
         dot->packed = dot->transposed = true;
     else if (lies && !copied)
         dot->packed = b_often;
-    else
-        copy(d, 1, false, NULL, &dot->b);
+    else {
+        if (!d->p->target->device) cut = panels(d, true);
+        copy(d, 1, cut.width, cut.width ? &cut : NULL, &dot->b);
+    }
 }
 void dot_plan(Plan *p, Body *b, Step *s) {
     const Eqn *e = s->e;
@@ -382,9 +387,17 @@ static bool longer(const Plan *p, Atom x, Atom than) {
     Dim a = loop_extent(p->ix, x), b = loop_extent(p->ix, than);
     return !dim_is_const(a) || (dim_is_const(b) && a >= b);
 }
-/* The longer one; one known to fill a tile is better than an unknown one. */
-static bool better_row(const Plan *p, Atom x, Atom than) {
+/* Are these rows beside each other, and so many that a tile of them reads few cache lines for each term? */
+static bool rows_beside(const Plan *p, const Dot *dot, Atom row) {
+    bool apart = !dot_at_most(dot->sums.at[dot->sums.n - 1].a, DOT_BESIDE);
+    return row && apart && !dot_at_most(loop_extent(p->ix, row), DOT_FULL - 1) &&
+           coefficient(p, dot->a.address, row) == 1;
+}
+/* Those beside each other; the longer one; one known to fill a tile is better than an unknown one. */
+static bool better_row(const Plan *p, const Dot *dot, Atom x, Atom than) {
     Dim a = loop_extent(p->ix, x), b = than ? loop_extent(p->ix, than) : 1;
+    bool beside = rows_beside(p, dot, x);
+    if (beside != rows_beside(p, dot, than)) return beside;
     if (dim_is_const(a) != dim_is_const(b)) return dim_is_const(a) ? a >= DOT_FULL : !(b >= DOT_FULL);
     return longer(p, x, than);
 }
@@ -401,7 +414,8 @@ static void find_roles(Plan *p, Step *s) {
         if (columns && (enough || longer(p, s->kept[i], dot->column))) dot->column = s->kept[i];
     }
     for (uint32_t i = 0; i < s->nkept; i++)
-        if (s->kept[i] != dot->column && coefficient(p, at[1], s->kept[i]) == 0 && better_row(p, s->kept[i], dot->row))
+        if (s->kept[i] != dot->column && coefficient(p, at[1], s->kept[i]) == 0 &&
+            better_row(p, dot, s->kept[i], dot->row))
             dot->row = s->kept[i];
     dot->outer = arena_new(p->arena, Atom, s->nkept + 1);
     dot->again = arena_new(p->arena, Atom, s->nkept + 1);
