@@ -417,11 +417,11 @@ static void call_outer(Emit *e, const Contraction *c, const GemmTile *tile, V *a
     for (uint32_t r = 0; r < tile->rows; r++)
         acc[r] = em_load(e, type, sum_at(e, c, tile, tile->area, r), dtype_bytes(c->acc));
 }
-/* Is it one long loop, in whole turns, with one set of sums, which are in memory as they are in registers? */
+/* Is it one loop, in whole turns, with one set of sums, which are in memory as they are in registers? */
 static bool can_call(const Contraction *c, const GemmTile *tile) {
     Dim n = c->known[0];
     bool plain = c->acc == DT_f32 || c->acc == DT_f64, one = c->n == 1 && !c->cut && tile->sets == 1 && !tile->mask.ptr;
-    return tile->area.ptr && plain && one && dim_is_const(n) && n >= PRODUCT_TERMS && n % c->at_once == 0;
+    return tile->area.ptr && plain && one && dim_is_const(n) && n % c->at_once == 0;
 }
 void gemm_outer(Emit *e, const Contraction *c, const GemmTile *tile, V *acc) {
     (can_call(c, tile) ? call_outer : outer_sums)(e, c, tile, acc);

@@ -161,9 +161,17 @@ static void row_addresses(Unit *u, const Place *t, V *rows) {
 static bool is_remainder(uint32_t n, uint32_t whole, Dim all) {
     return n < whole && dim_is_const(all) && n <= all / REMAINDER_SHARE;
 }
-/* Has the module so many tiles that those with long sums are calls from now on? */
-static bool calls_products(const Unit *u) {
-    return ++u->e->nproducts[u->e->target - u->e->targets->at] > PRODUCTS_INLINE;
+/* Is the product so small that a call for each tile does not matter, unless a loop does it again and again? */
+static bool is_small(const Unit *u) {
+    const Step *s = u->k->x.step;
+    Dim n = u->dot->k;
+    for (uint32_t d = 0; d < s->domain.n; d++) n = dim_mul(u->k->x.plan->cx->types, n, s->domain.at[d]);
+    return dim_is_const(n) && n <= PRODUCT_SMALL && s->body == u->k->x.plan->top;
+}
+/* Has the module so many tiles that the sums of this one, if they are long or the product is small, are a call? */
+static bool calls_product(const Unit *u, const Contraction *c) {
+    bool many = ++u->e->nproducts[u->e->target - u->e->targets->at] > PRODUCTS_INLINE;
+    return many && c->n == 1 && (!dot_at_most(c->known[0], PRODUCT_TERMS - 1) || is_small(u));
 }
 static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     const Dot *dot = u->dot;
@@ -177,7 +185,7 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     bool past = !packed && dot_reads_past(dot), whole = packed || past;
     assert(t->w <= dot->w); /* as much may be read past B */
     GemmTile tile = {.a = rows, .b = &b, .rows = t->n, .w = t->w, .sets = dot->sets, .mask = whole ? none : t->mask};
-    if (calls_products(u) && !t->valid.ptr) {
+    if (calls_product(u, &c) && !t->valid.ptr) {
         tile.row = t->packed.ptr ? num(u, 1) : u->row_stride;
         tile.area = kernel_buffer(u->k, dot->tile);
     }
