@@ -89,6 +89,14 @@ static void finish_in_loop(Unit *u, V row, uint32_t n, V valid, const V *acc) {
 
 /* ---- one tile */
 _Static_assert((int)GEMM_LOOPS >= COMPILED_RANK, "a loop for each axis that is contracted");
+/* The terms of packed operands lie one after the other, so that one loop can go through all of them. */
+static void merge_loops(const Unit *u, Contraction *c, uint32_t n, uint32_t w, V terms) {
+    Dim all = 1;
+    for (uint32_t i = 0; i < c->n; i++) all = dim_mul(u->k->x.plan->cx->types, all, c->known[i]);
+    if (!dim_is_const(all)) return;
+    c->n = 1, c->known[0] = all, c->count[0] = terms;
+    c->sa[0] = em_i64(u->e, n), c->sb[0] = em_i64(u->e, w);
+}
 /* A term of an operand that is packed takes n or w elements; 0: it is read in place. */
 static Contraction contraction(Unit *u, uint32_t n, uint32_t w) {
     const Dot *dot = u->dot;
@@ -106,14 +114,7 @@ static Contraction contraction(Unit *u, uint32_t n, uint32_t w) {
         c.sb[i] = w ? times(u, terms, num(u, w)) : kernel_dim(u->k, s->b);
         if (n || w) terms = times(u, terms, c.count[i]);
     }
-    if (n && w && !dot->cut && !u->partial.ptr) { /* the terms of both lie one after the other */
-        for (uint32_t i = 1; i < c.n; i++) c.known[0] = dim_mul(u->k->x.plan->cx->types, c.known[0], c.known[i]);
-        if (dim_is_const(c.known[0])) {
-            c.count[0] = terms, c.sa[0] = num(u, n), c.sb[0] = num(u, w);
-            c.n = 1;
-        } else
-            c.known[0] = dot->sums.at[0].extent;
-    }
+    if (n && w && !dot->cut && !u->partial.ptr) merge_loops(u, &c, n, w, terms);
     if (dot->cut) {
         c.cut = dot->cut, c.several = dot->several;
         c.wide = kernel_buffer(u->k, dot->wide);
