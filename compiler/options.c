@@ -370,7 +370,7 @@ static const Option *option_meant(const char *arg, bool of_transformations) {
     for (const Option *x = options; x < options + NOPTIONS; x++) {
         size_t n = strlen(x->spelling);
         if (n <= 3 || (of_transformations && !transforms(x))) continue;
-        if (similar_offer(&similar, str(x->spelling))) near = x;
+        if (similar_offer(&similar, (Str){x->spelling, (uint32_t)strcspn(x->spelling, "=")})) near = x;
         if (!strncmp(arg, x->spelling, n) && (!begin || n > strlen(begin->spelling))) begin = x;
     }
     return near ? near : begin;

@@ -76,6 +76,7 @@ expect 2 "did you mean '--grad=0'?" --grad 0 m.jaxpr
 expect 2 "did you mean '--value-and-grad=0,1'?" m.jaxpr --value-and-grad 0,1
 expect 2 "more than one input: 'm.jaxpr' and '0'$" m.jaxpr --jvp 0
 expect 2 "did you mean '--grad'?" m.jaxpr --gradient
+expect 2 "did you mean '-march='?" m.jaxpr --march=native
 expect 0 'usage: jaxcc' --help
 expect 0 '^  --grad\[=ARGS\]        give' --help
 expect 0 '^  --value-and-grad\[=ARGS\]$' --help
