@@ -341,14 +341,14 @@ enum {
     THREAD_PARTS = 512
 };
 
-/* ---- what is a function of its own in a long module: programs of stdlib/, loops of products */
+/* ---- what is a function of its own in a long module: programs of stdlib/, loads of columns, sums of products */
 enum {
     STDLIB_INLINE = 40,     /* uses that are inlined, … */
     STDLIB_ROWS = 1024,     /* … and in kernels of many elements on a device */
     STDLIB_LARGE = 160,     /* equations of a program that is always a function */
     PRODUCTS_INLINE = 12,   /* tiles of matrix products whose loops are inlined; of those that follow, … */
     PRODUCT_TERMS = 256,    /* … sums of so many terms are calls: transformer_grad executes 9 % less to compile; … */
-    PRODUCT_SMALL = 1 << 16 /* … and all of a product of so many terms, outside of loops */
+    PRODUCT_SMALL = 1 << 16 /* … and so are those of a product of so many terms in all, outside of loops */
 };
 
 /* ---- the host: LLVM's time and memory grow faster than the length of a function, a block, a parameter list */

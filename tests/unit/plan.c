@@ -55,8 +55,8 @@ Test(plan, elementwise_equations_are_one_step) {
     cr_assert_eq(p->workspace, 0);
 }
 
-/* A sum of rows and what is divided by it are two stages of one step; the exponentials are kept in the result's memory, or in a row where its
- * elements are smaller. */
+/* A sum of rows and what is divided by it are two stages of one step; the exponentials are kept in the result's memory,
+   or in a row where its elements are smaller. */
 Test(plan, softmax_is_one_step_of_stages) {
     static const struct {
         const char *last;

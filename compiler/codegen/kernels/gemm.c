@@ -355,7 +355,8 @@ static void outer_sums(Emit *e, const Contraction *c, const GemmTile *tile, V *a
 
 /* The same by a function of where A and B begin, of memory for the sums, of the number of terms and of those strides
    that are not built into it. */
-enum { CALL_A, CALL_B, CALL_SUMS, CALL_TERMS, CALL_STRIDES, ROW_STRIDE = 0, A_STRIDE, B_STRIDE, STRIDES };
+enum { CALL_A, CALL_B, CALL_SUMS, CALL_TERMS, CALL_STRIDES };
+enum { ROW_STRIDE, A_STRIDE, B_STRIDE, STRIDES };
 typedef struct {
     V at[STRIDES];
     bool given[STRIDES]; /* by an argument */
@@ -365,7 +366,7 @@ static Strides strides_of(const Contraction *c, const GemmTile *tile, Text *name
     Strides s = {.at = {tile->row, c->sa[0], c->sb[0]}};
     for (uint32_t i = 0; i < STRIDES; i++) {
         int64_t n = 0;
-        s.given[i] = !em_known(s.at[i], &n) || n < 0 || n > tile->w; /* those of packed operands are less */
+        s.given[i] = !em_known(s.at[i], &n) || n < 0 || n > tile->w; /* those of packed operands are no more */
         s.n += s.given[i];
         if (s.given[i])
             text_put(name, S(".s"));
@@ -401,6 +402,7 @@ static void write_outer(Emit *e, const Contraction *c, const GemmTile *tile, con
 }
 static void call_outer(Emit *e, const Contraction *c, const GemmTile *tile, V *acc) {
     Text text = {.arena = e->arena};
+    assert(c->n == 1 && !c->cut && tile->sets == 1 && !tile->mask.ptr && c->known[0] % c->at_once == 0);
     text_add(&text, "product.%s.%s.%s.%ux%u", dtype_info[c->acc].name, dtype_info[c->a].name, dtype_info[c->b].name,
              tile->rows, tile->w);
     Strides s = strides_of(c, tile, &text);
@@ -417,14 +419,8 @@ static void call_outer(Emit *e, const Contraction *c, const GemmTile *tile, V *a
     for (uint32_t r = 0; r < tile->rows; r++)
         acc[r] = em_load(e, type, sum_at(e, c, tile, tile->area, r), dtype_bytes(c->acc));
 }
-/* Is it one loop, in whole turns, with one set of sums, which are in memory as they are in registers? */
-static bool can_call(const Contraction *c, const GemmTile *tile) {
-    Dim n = c->known[0];
-    bool plain = c->acc == DT_f32 || c->acc == DT_f64, one = c->n == 1 && !c->cut && tile->sets == 1 && !tile->mask.ptr;
-    return tile->area.ptr && plain && one && dim_is_const(n) && n % c->at_once == 0;
-}
 void gemm_outer(Emit *e, const Contraction *c, const GemmTile *tile, V *acc) {
-    (can_call(c, tile) ? call_outer : outer_sums)(e, c, tile, acc);
+    (tile->area.ptr ? call_outer : outer_sums)(e, c, tile, acc);
 }
 
 /* ---- lanes along the contraction */

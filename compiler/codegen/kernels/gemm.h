@@ -33,8 +33,9 @@ typedef struct {
     uint32_t rows, columns;
     uint32_t w, sets; /* lanes; the number of partial sums */
     /* gemm_outer's alone: */
-    V mask;      /* lanes outside it are not read; NULL: no mask */
-    V area, row; /* if the loop may be a call: memory for the sums, the distance of A's rows; else NULL */
+    V mask; /* lanes outside it are not read; NULL: no mask */
+    V area,
+        row; /* if one loop of whole turns is to be a call: memory for the sums, the distance of A's rows; else NULL */
 } GemmTile;
 /* acc[r] = Σ A[r][k] · B[k][0 … w): lanes run along the columns, which are contiguous in B. */
 void gemm_outer(Emit *, const Contraction *, const GemmTile *, V *acc);

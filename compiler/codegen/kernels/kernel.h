@@ -137,7 +137,7 @@ V kernel_point(Kernel *, const Eqn *, const V *x, uint32_t w);
    other type, f32. */
 V kernel_program(Kernel *, const Eqn *, const V *x, uint32_t w);
 V kernel_stdlib(Kernel *, const char *name, Dtype, const V *x, uint32_t n, uint32_t w);
-/* Has the module so many of these that they are calls from now on, and other long code is too? */
+/* Has the module so many of these that they are calls from now on? So are loads of columns then. */
 bool kernel_calls(const Kernel *);
 /* -ffp-contract: the operand of `e` that is a product and is rounded once with the sum or difference that `e` is; 2:
    neither. A sum of two products is not contracted: a·b − c·d stays 0 where both are equal. */

@@ -158,21 +158,21 @@ static void row_addresses(Unit *u, const Place *t, V *rows) {
         rows[i] = element(u, u->a, u->dot->a.dtype, at);
     }
 }
-/* Are n of the rows, or columns, less than a tile and few of them? */
+/* Is a tile with n rows, or lanes, no whole one, and are they few of all? */
 static bool is_remainder(uint32_t n, uint32_t whole, Dim all) {
     return n < whole && dim_is_const(all) && n <= all / REMAINDER_SHARE;
 }
-/* Is the product so small that a call for each tile does not matter, unless a loop does it again and again? */
-static bool is_small(const Unit *u) {
+static uint32_t *tiles_so_far(const Unit *u) { return &u->e->nproducts[u->e->target - u->e->targets->at]; }
+/* Are the sums a call? After many tiles of the module they are, if they are long or the product is small and no loop
+   does it again and again: one loop with whole turns and one set of sums, in memory as they are in registers. */
+static bool calls_product(const Unit *u, const Place *t, const Contraction *c, const GemmTile *tile) {
+    const Plan *p = u->k->x.plan;
     const Step *s = u->k->x.step;
-    Dim n = u->dot->k;
-    for (uint32_t d = 0; d < s->domain.n; d++) n = dim_mul(u->k->x.plan->cx->types, n, s->domain.at[d]);
-    return dim_is_const(n) && n <= PRODUCT_SMALL && s->body == u->k->x.plan->top;
-}
-/* Has the module so many tiles that the sums of this one, if they are long or the product is small, are a call? */
-static bool calls_product(const Unit *u, const Contraction *c) {
-    bool many = ++u->e->nproducts[u->e->target - u->e->targets->at] > PRODUCTS_INLINE;
-    return many && c->n == 1 && (!dot_at_most(c->known[0], PRODUCT_TERMS - 1) || is_small(u));
+    Dim n = c->known[0];
+    bool floats = c->acc == DT_f32 || c->acc == DT_f64, every = !t->valid.ptr && !tile->mask.ptr;
+    bool one = c->n == 1 && !c->cut && tile->sets == 1 && dim_is_const(n) && n % c->at_once == 0;
+    if (*tiles_so_far(u) <= PRODUCTS_INLINE || !floats || !every || !one) return false;
+    return n >= PRODUCT_TERMS || (s->body == p->top && product_is_small(p, s));
 }
 static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     const Dot *dot = u->dot;
@@ -186,7 +186,8 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     bool past = !packed && dot_reads_past(dot), whole = packed || past;
     assert(t->w <= dot->w); /* as much may be read past B */
     GemmTile tile = {.a = rows, .b = &b, .rows = t->n, .w = t->w, .sets = dot->sets, .mask = whole ? none : t->mask};
-    if (calls_product(u, &c) && !t->valid.ptr) {
+    ++*tiles_so_far(u);
+    if (calls_product(u, t, &c, &tile)) {
         tile.row = t->packed.ptr ? num(u, 1) : u->row_stride;
         tile.area = kernel_buffer(u->k, dot->tile);
     }

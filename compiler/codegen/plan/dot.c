@@ -408,7 +408,9 @@ static void find_roles(Plan *p, Step *s) {
     dot_addresses(p, s, at);
     dot->a.address = at[0], dot->b.address = at[1];
     for (uint32_t i = 0; i < s->nkept; i++) {
-        Dim a = coefficient(p, at[0], s->kept[i]), b = coefficient(p, at[1], s->kept[i]);
+        bool other;
+        Dim a = coefficient(p, at[0], s->kept[i]), b = ix_coef(p->ix, at[1], s->kept[i], &other);
+        assert(!other); /* panels have loops of their own */
         bool columns = a == 0 && (dot->inner || dot->transposed ? b != 0 : b == 1);
         /* the last one that is long enough: the result is contiguous there */
         bool enough = !dot_at_most(loop_extent(p->ix, s->kept[i]), DOT_LONG - 1);
@@ -449,16 +451,21 @@ static Dim bytes_of_b(Plan *p, const Dot *dot) {
 static bool is_streamed_row(Plan *p, const Dot *dot) {
     return dot_at_most(dot->rows, 1) && dot_at_most(dot->points, 1) && !dot_at_most(bytes_of_b(p, dot), LINE_ROW);
 }
+bool product_is_small(const Plan *p, const Step *s) {
+    Dim n = s->dot->k;
+    for (uint32_t d = 0; d < s->domain.n; d++) n = dim_mul(p->cx->types, n, s->domain.at[d]);
+    return dot_at_most(n, PRODUCT_SMALL);
+}
 /* The rows of tiles that are all whole, at most `most` and more than half of it; 0: there are none. So a small product
-   has the code of its tiles once, not twice: the module of unrolled_10k is 15 % shorter. */
-static int64_t even_rows(const Plan *p, const Dot *dot, int64_t most) {
-    Dim n = dim_mul(p->cx->types, dim_mul(p->cx->types, dot->rows, dot->columns), dot->k);
-    int64_t mr = dot_at_most(n, PRODUCT_SMALL) ? most : 0;
+   has the code of its tiles once, not twice, and is no slower: the module of unrolled_10k is 15 % shorter. */
+static int64_t even_rows(const Dot *dot, int64_t most) {
+    int64_t mr = most;
     while (mr > 0 && dot->rows % mr) mr--;
     return 2 * mr > most ? mr : 0;
 }
 /* A tile fills the registers with mr·w/lanes accumulators, a row of B and an element of A. */
-static void outer_tile(Plan *p, Dot *dot) {
+static void outer_tile(Plan *p, const Step *s) {
+    Dot *dot = s->dot;
     uint32_t lanes = dot->lanes, registers = p->target->registers;
     int64_t most = registers == 32 ? 8 : 6, room = registers == 32 ? 16 : 12;
     if (dot_at_most(dot->rows, 1)) room = is_streamed_row(p, dot) ? 8 : 16;
@@ -469,7 +476,8 @@ static void outer_tile(Plan *p, Dot *dot) {
         int64_t tiles = (dot->rows + most - 1) / most;
         mr = (dot->rows + tiles - 1) / tiles;
     }
-    if (dot->rows > most && even_rows(p, dot, most)) mr = even_rows(p, dot, most);
+    int64_t even = !dot_at_most(dot->rows, most) && product_is_small(p, s) ? even_rows(dot, most) : 0;
+    if (even) mr = even;
     uint32_t vectors = 1;
     while (vectors * 2 * mr <= room && vectors * 2 * lanes <= MOST_DOT_LANES) vectors *= 2;
     dot->mr = (uint32_t)mr;
@@ -646,7 +654,10 @@ void dot_schedule(Plan *p, Step *s) {
     Dot *dot = s->dot;
     find_roles(p, s);
     dot->lanes = p->target->vector_bytes / dtype_bytes(dot->acc);
-    (dot->inner ? inner_tile : outer_tile)(p, dot);
+    if (dot->inner)
+        inner_tile(p, dot);
+    else
+        outer_tile(p, s);
     find_blocks(p, dot);
     find_row_pack(p, dot);
     dot->rows_meet = rows_meet(p, dot);

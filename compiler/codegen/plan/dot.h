@@ -176,6 +176,8 @@ void dot_addresses(Plan *, const Step *, Ix address[2]);
 Dim dot_units(Plan *, const Dot *);
 Dim dot_blocks(Plan *, Dim n, Dim block);
 static inline bool dot_at_most(Dim d, int64_t most) { return dim_is_const(d) && d <= most; }
+/* Are its terms so few in all that the time of a call for each tile, or of tiles that are not full, does not matter? */
+bool product_is_small(const Plan *, const Step *);
 /* Tiles and units, once the step's loops are final. */
 void dot_schedule(Plan *, Step *);
 

@@ -46,7 +46,7 @@ typedef struct {
     uint32_t out;    /* which result of e */
     uint32_t step;   /* the step that computes it */
     uint32_t uses;   /* uses not yet planned */
-    uint32_t slices; /* equations that read it and are slices */
+    uint32_t slices; /* that read it, each for one elementwise equation alone */
     uint32_t cost;   /* operations for one element, starting from stored values */
     uint32_t depth;  /* virtual: the depth of equations that evaluating it goes through */
     uint32_t pieces; /* virtual: pieces of concatenations that evaluating it may read */

@@ -34,13 +34,20 @@ static void look(void *user, Val v, const Ix *index, Ix address) {
     if (bytes > l->step->widest) l->step->widest = bytes;
     push(l->p->arena, &l->addresses, address);
 }
-/* Everything the step reads and writes. */
+/* Everything the step reads and writes; what a product on a CPU reads comes first, since loops are split by the first
+   that asks for it, and panels must have loops of their own. */
 static void look_all(Look *l) {
     Plan *p = l->p;
     Step *s = l->step;
     l->addresses.n = l->indices.n = 0;
     const Attention *a = s->dot && s->dot->device ? s->dot->device->attention : NULL;
     Ix index[MAX_RANK], scores[2][MAX_RANK];
+    if (s->dot && !s->dot->device) {
+        Ix at[2];
+        dot_addresses(p, s, at);
+        push(p->arena, &l->addresses, at[0]);
+        push(p->arena, &l->addresses, at[1]);
+    }
     if (a) attention_operands(p, s, scores);
     Eval *x = record(p, s, look, l);
     each(Val, v, s->members) {
@@ -65,13 +72,7 @@ static void look_all(Look *l) {
         eval_value(x, dot_device_operand(s->dot->device, side), index);
     }
     for (uint32_t side = 0; a && side < 2; side++) eval_value(x, dot_device_operand(a->dot, side), scores[side]);
-    record(p, NULL, NULL, NULL);     /* l does not last as long as it */
-    if (s->dot && !s->dot->device) { /* its operands */
-        Ix at[2];
-        dot_addresses(p, s, at);
-        push(p->arena, &l->addresses, at[0]);
-        push(p->arena, &l->addresses, at[1]);
-    }
+    record(p, NULL, NULL, NULL); /* l does not last as long as it */
 }
 
 /* ---- loops */
