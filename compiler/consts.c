@@ -241,7 +241,7 @@ static bool too_many(Binder *b, const Jaxpr *j, uint32_t n) {
     Arena *arena = b->cx->arena;
     Str first = str_format(arena, "%s%u", b->prefix, n), which = S("");
     const NpzArray *a = npz_find(&b->npz, first.at);
-    if (a) which = str_format(arena, ": none for %.*s, %.*s", SF(first), SF(array_text(b, a)));
+    if (a) which = str_format(arena, ": nothing takes %.*s, %.*s", SF(first), SF(array_text(b, a)));
     return diag(b->cx->diags, j->span, "'%s' has %u array%s, but the program has %u constant%s%.*s", b->path, b->npz.n,
                 plural(b->npz.n), n, plural(n), SF(which));
 }

@@ -357,7 +357,7 @@ static bool valued_flag(const char *arg) {
     Str given = {arg, (uint32_t)strcspn(arg, "=")};
     for (const Option *x = options; x < options + NOPTIONS; x++)
         if (x->shape == FLAG && given.n < strlen(arg) && str_is(given, x->spelling))
-            return !wrong("'%s' takes no value, as in '%s'", x->spelling, arg);
+            return !wrong("'%s' takes no value, but is given one by '%s'", x->spelling, arg);
     return false;
 }
 /* The option that is meant, of the transformations or of all; NULL: none is like it. Options of one letter are close to
@@ -379,7 +379,7 @@ static bool unknown_option(const char *arg) {
     if (valued_flag(arg)) return false;
     const Option *meant = option_meant(arg, false);
     return meant ? wrong("unknown option '%s'; did you mean '%s'?", arg, meant->spelling)
-                 : wrong("unknown option '%s'", arg);
+                 : wrong("unknown option '%s'; try 'jaxcc --help'", arg);
 }
 
 /* A transformation of --entry. */
@@ -609,7 +609,7 @@ static bool settle_report(const Options *o) {
 static bool settle(Reader *r) {
     Options *o = r->o;
     bool text;
-    if (!o->input) return wrong("no input file");
+    if (!o->input) return wrong("no input file; try 'jaxcc --help'");
     if (!settle_emit(r, &text)) return false;
     if ((o->no_check || o->passes) && o->emit != EMIT_jaxpr)
         return wrong("%s goes with --emit=jaxpr only", o->no_check ? "--no-check" : "--passes");
