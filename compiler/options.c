@@ -487,13 +487,18 @@ static bool words_add(Reader *r, Words *words, char *arg, int depth) {
 }
 
 /* ---- combinations of options */
+static Str kind_names(Reader *r) {
+    Text all = {.arena = r->arena};
+    for (size_t k = 0; k < NKINDS; k++) text_add(&all, k ? ", %s" : "%s", kinds[k].name);
+    return (Str){all.at, all.n};
+}
 static bool settle_emit(Reader *r, bool *text) {
     Options *o = r->o;
     const char *dot = o->output ? strrchr(o->output, '.') : NULL;
     size_t k = 0; /* so */
     if (r->emit) {
         while (k < NKINDS && strcmp(kinds[k].name, r->emit) != 0) k++;
-        if (k == NKINDS) return wrong("--emit: unknown kind '%s'", r->emit);
+        if (k == NKINDS) return wrong("--emit: unknown kind '%s'; the kinds are %.*s", r->emit, SF(kind_names(r)));
     } else if (dot) {
         while (k < NKINDS && (!kinds[k].suffix || strcmp(kinds[k].suffix, dot) != 0)) k++;
         if (k == NKINDS) k = 0;
