@@ -34,8 +34,8 @@ typedef struct {
     uint32_t w, sets; /* lanes; the number of partial sums */
     /* gemm_outer's alone: */
     V mask; /* lanes outside it are not read; NULL: no mask */
-    V area,
-        row; /* if one loop of whole turns is to be a call: memory for the sums, the distance of A's rows; else NULL */
+    V area; /* memory for the sums, if one loop of whole turns is to be a call; else NULL */
+    V row;  /* then: the distance of A's rows */
 } GemmTile;
 /* acc[r] = Σ A[r][k] · B[k][0 … w): lanes run along the columns, which are contiguous in B. */
 void gemm_outer(Emit *, const Contraction *, const GemmTile *, V *acc);

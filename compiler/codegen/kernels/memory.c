@@ -306,6 +306,12 @@ static V all_lanes(Kernel *k, V v, Dtype d) {
     MlirType t = em_vec(k->e, em_memory_type(k->e, d), k->w);
     return mlirTypeEqual(mlirValueGetType(v), t) ? v : em_cast(k->e, "llvm.bitcast", t, v);
 }
+static V lanes_from(Kernel *k, V base, Dtype d, V at, V stride) {
+    MlirType t = em_memory_type(k->e, d);
+    V v = {NULL};
+    for (uint32_t l = 0; l < k->w; l++) v = with_lane(k, v, l, lane_address(k, base, t, at, stride, l), d);
+    return all_lanes(k, v, d);
+}
 /* The lanes as a separate function of where the first one is, for elements at this distance. */
 static V call_lanes(Kernel *k, V first, Dtype d, Dim coef) {
     Emit *e = k->e;
@@ -317,19 +323,15 @@ static V call_lanes(Kernel *k, V first, Dtype d, Dim coef) {
         MlirType *arg = arena_new(e->arena, MlirType, 1);
         *arg = e->ptr;
         Function f = em_function(e, symbol, whole, 1, arg, false);
-        V v = {NULL};
-        for (uint32_t l = 0; l < k->w; l++)
-            v = with_lane(k, v, l, em_gep(e, em_arg(&f.scope, 0), em_i64(e, l * coef), t), d);
-        em_function_end(e, &f, all_lanes(k, v, d));
+        em_function_end(e, &f, lanes_from(k, em_arg(&f.scope, 0), d, em_i64(e, 0), em_i64(e, coef)));
     }
     return em_call_local(e, symbol, whole, 1, &first);
 }
 static V load_lanes(Kernel *k, V base, Dtype d, Ix address, Dim coef) {
     MlirType t = em_memory_type(k->e, d);
-    V at = kernel_index(k, address), stride = kernel_dim(k, coef), v = {NULL};
+    V at = kernel_index(k, address), stride = kernel_dim(k, coef);
     if (kernel_calls(k) && dim_is_const(coef)) return call_lanes(k, em_gep(k->e, base, at, t), d, coef);
-    for (uint32_t l = 0; l < k->w; l++) v = with_lane(k, v, l, lane_address(k, base, t, at, stride, l), d);
-    return all_lanes(k, v, d);
+    return lanes_from(k, base, d, at, stride);
 }
 /* Lanes at any places, which are inside the array: LLVM would compute vectors of addresses (interpolation takes 1520 us
    so, not 1940). */
