@@ -1,11 +1,12 @@
 #!/bin/sh
 # transform.sh BUILD MODE: the time and the size of transforming. 10,000 equations of each shape of long.awk are differentiated and tidied in a
-# second of processor time, four times as many in six times that; 20 nested programs (deep.awk), five times --jvp, are 40 times as long at most.
+# second of processor time, four times as many in ten times that: they fit in fewer caches, and squares would take sixteen times. 20 nested
+# programs (deep.awk), five times --jvp, are 40 times as long at most.
 # Builds other than release read the program back after every pass: fresh memory of a gigabyte, whose pages cost the kernel more, each, than those of
 # a quarter of it.
 . "$(dirname "$0")/try.sh"
-most=1000 times=6
-[ "$mode" = release ] || most=30000 times=8
+most=1000 times=10
+[ "$mode" = release ] || most=30000
 # milliseconds FLAGS...: of processor time in the stage, of $work/p.jaxpr.
 milliseconds() { jaxcc -w -ftime-report --emit=jaxpr "$@" "$work/p.jaxpr" 2>"$work/log" >"$work/out" && awk '$1 == "transform" { print int($3) }' "$work/log"; }
 # within LIMIT FLAGS...: they are less than LIMIT in one of three turns, since other work on the machine makes a turn longer; $time is the last one's.
