@@ -168,7 +168,7 @@ static uint32_t lanes_for(Plan *p, Step *s) {
     if (s->lines) return line_lanes(p, s, one);
     uint32_t columns = column_lanes(p, s, one);
     if (sums_columns(p, s, columns)) return columns;
-    return s->cost > LONG_COST || s->stores.n >= MANY_STORES ? lanes_held(p, s, w / 2) : w;
+    return s->stores.n >= (s->cost > LONG_COST ? LONG_STORES : MANY_STORES) ? lanes_held(p, s, w / 2) : w;
 }
 /* Extents of a few vectors, on targets whose masks are words that take instructions to make and are slow to store by:
    at most one vector has a mask. `one`: its lanes; `worth`: a mask costs less than several elements one by one. */
