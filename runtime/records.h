@@ -74,17 +74,24 @@ static void F(count_all)(const Digits *d, int width, int digits) {
         }
     }
 }
-static void F(move)(void *ctx, int64_t lo, int64_t hi) {
-    Digits *d = ctx;
+/* `far`: the line of memory after that which a record is moved to is fetched, since the 2^DIGIT places of a large array
+   are too many for the hardware to foresee. 1.5 million keys in 9.2 ms, not 18; smaller arrays stay in the caches. */
+ALWAYS void F(move_block)(const Digits *d, int64_t k, bool far) {
     const R *a = d->from;
     R *b = d->to;
+    uint32_t *place = d->count[k], mask = d->mask;
     int shift = d->shift + LOW;
+    for (int64_t i = block_at(d, k), end = block_at(d, k + 1); i < end; i++) {
+        R x = a[i], *at = b + place[(uint32_t)(x >> shift) & mask]++;
+        if (far) __builtin_prefetch((char *)at + LINE, 1);
+        *at = x;
+    }
+}
+static void F(move)(void *ctx, int64_t lo, int64_t hi) {
+    const Digits *d = ctx;
     for (int64_t k = lo; k < hi; k++) {
-        uint32_t *place = d->count[k], mask = d->mask;
-        for (int64_t i = block_at(d, k), end = block_at(d, k + 1); i < end; i++) {
-            R x = a[i];
-            b[place[(uint32_t)(x >> shift) & mask]++] = x;
-        }
+        if (d->n * (int64_t)sizeof(R) >= FAR) F(move_block)(d, k, true);
+        else F(move_block)(d, k, false);
     }
 }
 static R *F(by_counts)(Digits *d) {

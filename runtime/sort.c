@@ -18,6 +18,7 @@ jaxcc_rt_function jaxcc_rt_sort_narrow, jaxcc_rt_top_k_narrow, jaxcc_rt_sort_avx
 
 #define ALWAYS static inline __attribute__((always_inline))
 enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, MOST_DIGITS = 8, STRIDE = 16, CHUNK = 32, FEW = 32, MINIMA = 5 };
+enum { LINE = 64, FAR = 1 << 22 }; /* bytes of a line of the caches, and of an array that is not in them */
 typedef unsigned __int128 uint128_t;
 
 /* A pass over one digit: moves records from `from` to `to`. */
