@@ -88,9 +88,21 @@ static void write_position(Kernel *k, void *user) {
     Scattering *c = user;
     only_if(k, scatter_placed(k, k->x.step->e, c->window), write_window, c);
 }
+static void write_turn(Kernel *k, void *user) {
+    Scattering c = *(Scattering *)user;
+    c.window = scatter_window(k->x.plan, k->x.step);
+    write_position(k, &c);
+}
+static void write_positions(Kernel *k, void *user) {
+    if (!k->jam) write_position(k, user);
+    for (uint32_t i = 0; i < k->jam; i++) {
+        Ix at = ix_add(k->x.ix, ix_atom(k->x.ix, k->first), ix_dim(k->x.ix, i));
+        kernel_substituted(k, k->x.step->jam, at, write_turn, user);
+    }
+}
 static void write_batch(Kernel *k, void *user) {
     const Step *s = k->x.step;
-    Nesting n = {s->red, s->nred, write_position, user};
+    Nesting n = {s->red, s->nred, write_positions, user};
     if (n.n)
         kernel_nest(k, n, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->x.ix, s->red[0])));
     else

@@ -243,7 +243,8 @@ typedef struct Step {
     Atom unrolled;        /* a short kept loop that is unrolled; 0: none */
     bool beside;          /* it stores values beside each other: unrelated equations do not join it */
     bool interleaved;     /* the elements of all its iterations are stored together */
-    Atom jam;             /* a kept loop with several iterations at once, which share loads; 0: none */
+    Atom jam;             /* a kept loop with several iterations at once, which share loads, or that over the
+                             positions of a scatter; 0: none */
     bool apart;           /* lanes read or write elements that do not lie beside each other */
     bool written_out;     /* the loops over reduced axes have few iterations and are unrolled */
     Dim half;             /* written out, longer sums are two chains: the iterations of the first; 0: one */

@@ -273,8 +273,16 @@ static void decide_loops(Plan *p, Step *s) {
     else
         units_of(p, s, s->nkept && (s->kept[0] == s->lane || s->kept[0] == s->tile), LOOP_BLOCK);
 }
+/* Several positions at once, in their order, whose windows are single elements. */
+static void positions_at_once(Plan *p, Step *s) {
+    const Window *w = scatter_window(p, s);
+    for (uint32_t i = 0; i < s->nkept; i++)
+        if (!scatter_moves(p, w, s->kept[i])) return;
+    if (s->nred && s->cost <= LONG_COST) s->jam = s->red[s->nred - 1], s->turns = POSITIONS;
+}
 static void decide_scatter(Plan *p, Step *s) {
     if (s->lane) s->widths = widths(p, s);
+    positions_at_once(p, s);
     if (s->nkept && scatter_overlaps(p, s, s->kept[0]))
         s->block = 0, s->units = 1; /* all windows */
     else
