@@ -130,13 +130,15 @@ enum {
     SHORT_EXTENT = 128, /* fewer are done by single vectors where masks are slow: a pad to 30 in 39 us, not 84 */
     STRIP_BYTES = 256,  /* that a tile writes to a row at a time: a transpose of 2048 rows of 2048 in 4.3 ms, not 7.5 */
     LOOP_VALUES = 8,    /* values of a member's loop that four vectors hold in registers */
-    WIDEST_TAIL = 16,   /* lanes of the masked remainder of an unknown extent */
-    LOOP_BLOCK = 256,   /* elements of a unit, if the outermost loop has the lanes */
-    JAM = 4,            /* iterations of a kept loop that are done at once */
-    POSITIONS = 4,      /* … and positions of a scatter of single elements: a million sums in 0.98 ms, not 1.1 */
-    WINDOW_BLOCK = 64,  /* elements of a scatter's windows in a unit */
-    PREFIX_REST = 4,    /* its part that is done one by one where masks are slow: of rows of 20 in 181 us, not 222 */
-    PREFIX_BYTES = 64   /* of a vector of prefixes, on every machine */
+    CROWD_COST = 11,   /* a loop whose operations cost 11 / 4 of those on its longest path waits for few of them: two */
+    CROWD_OF = 4,      /* … vectors are enough: 200 steps of Runge-Kutta for 256 Lorenz systems in 79 us, not 109 */
+    WIDEST_TAIL = 16,  /* lanes of the masked remainder of an unknown extent */
+    LOOP_BLOCK = 256,  /* elements of a unit, if the outermost loop has the lanes */
+    JAM = 4,           /* iterations of a kept loop that are done at once */
+    POSITIONS = 4,     /* … and positions of a scatter of single elements: a million sums in 0.98 ms, not 1.1 */
+    WINDOW_BLOCK = 64, /* elements of a scatter's windows in a unit */
+    PREFIX_REST = 4,   /* its part that is done one by one where masks are slow: of rows of 20 in 181 us, not 222 */
+    PREFIX_BYTES = 64  /* of a vector of prefixes, on every machine */
 };
 
 /* ---- sums: terms that are added in one register before its sum is added to a wide form. Adding n uniform terms in f32

@@ -218,14 +218,13 @@ Buf *plan_stored(Plan *p, Body *b, Val v) {
 }
 
 /* ---- costs */
-/* In additions. */
-static uint32_t own_cost(const Eqn *e) {
+uint32_t eqn_cost(const Eqn *e) {
     if (prim_is(e->prim, COSTLY)) return COSTLY_COST;
     if (prim_lower[e->prim] == LOWER_PROGRAM) return PROGRAM_COST;
     return prim_lower[e->prim] == LOWER_STDLIB ? STDLIB_COST : eqn_point(e);
 }
 static uint32_t total_cost(Plan *p, const Eqn *e) {
-    uint32_t c = own_cost(e);
+    uint32_t c = eqn_cost(e);
     each(Val, v, e->in)
         if (!val_info(p->cx, *v)->lit) c += plan_info(p, *v)->cost;
     return c < MOST_COST ? c : MOST_COST;
@@ -264,7 +263,7 @@ static Apart apart(Plan *p, Body *b, Step *s, const Eqn *e, const ArrayType *sha
 static void join(Plan *p, Body *b, Step *s, const Eqn *e, uint32_t nread, const Ix *index) {
     Reads r = {.p = p, .body = b, .step = s};
     reads_all(p, e, nread, store_for, &r, index);
-    uint32_t cost = own_cost(e);
+    uint32_t cost = eqn_cost(e);
     s->cost += cost;
     s->nreads += r.nleaves;
     each(Val, v, e->out) {
@@ -399,10 +398,13 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     bool row, found = fits(s, t, index, &row);
     assert(found);
     join(p, b, s, e, e->in.n, index);
-    if (row) s->row_cost += own_cost(e);
+    if (row) s->row_cost += eqn_cost(e);
     if (prim_lower[e->prim] != LOWER_PROGRAM) return;
-    uint32_t most = program_carries(param_jaxpr(e, K_jaxpr));
+    const Jaxpr *program = param_jaxpr(e, K_jaxpr);
+    uint32_t most = program_carries(program);
+
     s->carried = most > s->carried ? most : s->carried;
+    s->crowded |= program_crowded(p, program);
 }
 static void set_axes(Step *s, const ArrayType *t, const bool *reduced) {
     uint32_t a = 0;

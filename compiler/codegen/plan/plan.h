@@ -305,6 +305,7 @@ typedef struct Step {
     uint32_t cost;     /* of one element, in operations */
     uint32_t row_cost; /* of what is computed once for all terms that are reduced; a part of `cost` */
     uint32_t carried;  /* the most carries and constants of a loop that a member runs; 0: none does */
+    bool crowded;      /* such a loop has room for fewer vectors (program_crowded) */
     uint32_t nreads;   /* values of other steps that its elementwise members read */
     /* control flow: memory of each carry, stacked output or branch result */
     Body **bodies;
@@ -401,6 +402,7 @@ typedef void Seen(void *user, Val v, const Ix *index, Ix address);
 static inline bool eqn_reduces(const Eqn *e) {
     return prim_lower[e->prim] == LOWER_REDUCE || prim_lower[e->prim] == LOWER_ARG;
 }
+uint32_t eqn_cost(const Eqn *); /* in additions, for an element */
 static inline bool eqn_point(const Eqn *e) { return prim_elementwise(e->prim) || prim_lower[e->prim] == LOWER_PROGRAM; }
 
 /* The index of a member of `step` in terms of the domain's axes, that of a stack after the loop's turn. False if its
@@ -456,9 +458,11 @@ bool joined_where_computed(Plan *, const Eqn *);
 /* Computes a virtual value in a step of its own: one of a long chain, so that evaluating the last does not recurse
    through all, or one that is better read from memory. */
 void plan_cut(Plan *, Body *, Val);
-/* Elementwise programs (program.c): the most values that a loop keeps; what the results are that a loop stacks;
-   copies of what it scans. */
+/* Elementwise programs (program.c): the most values that a loop keeps; are more of them in use at once than four
+   vectors of each leave registers for, in operations that do not wait for each other? What the results are that a loop
+   stacks; copies of what it scans. */
 uint32_t program_carries(const Jaxpr *);
+bool program_crowded(Plan *, const Jaxpr *);
 void program_stacks(Plan *, const Eqn *);
 void program_stored(Plan *, Body *, const Eqn *);
 /* The axes of the elements of an elementwise program: what its results have beyond those of the program's. */

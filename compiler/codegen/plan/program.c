@@ -1,19 +1,60 @@
 /* Programs of elements in the plan: what their loops keep, stack and scan. */
+#include "../cost.h"
 #include "../eval/record.h"
 
 uint32_t program_rank(const Ctx *cx, const Eqn *e) {
     return val_array(cx, e->out.at[0])->rank - val_array(cx, param_jaxpr(e, K_jaxpr)->out.at[0])->rank;
 }
+static const Jaxpr *body_of_loop(const Eqn *e) {
+    return e->prim == P_while ? while_of(e).body : e->prim == P_scan ? scan_of(e).body : NULL;
+}
 /* The most values that a loop in the program keeps. */
 uint32_t program_carries(const Jaxpr *j) {
     uint32_t most = 0;
     each(Eqn, e, j->eqns) {
-        if (e->prim != P_while && e->prim != P_scan) continue;
-        uint32_t inner = program_carries(e->prim == P_while ? while_of(e).body : scan_of(e).body);
+        if (!body_of_loop(e)) continue;
+        uint32_t inner = program_carries(body_of_loop(e));
         uint32_t own = e->in.n > inner ? e->in.n : inner;
         most = own > most ? own : most;
     }
     return most;
+}
+static void count_uses(Plan *p, const Jaxpr *j) {
+    each(Eqn, e, j->eqns)
+        each(Val, v, e->in) plan_info(p, *v)->uses++;
+    each(Val, v, j->out) plan_info(p, *v)->uses++;
+}
+static uint32_t used(Plan *p, Vals at) {
+    uint32_t n = 0;
+    each(Val, v, at) n += plan_info(p, *v)->uses > 0;
+    return n;
+}
+/* The cost of the longest path that ends with the equation. */
+static uint32_t longest_path(Plan *p, const Eqn *e) {
+    uint32_t most = 0;
+    each(Val, v, e->in) most = plan_info(p, *v)->cost > most ? plan_info(p, *v)->cost : most;
+    return most + eqn_cost(e);
+}
+/* Are more values in use at once than several vectors of each leave registers for, while enough operations do not wait
+   for each other? */
+static bool crowded(Plan *p, const Jaxpr *j) {
+    count_uses(p, j);
+    uint32_t now = used(p, j->in), live = now, cost = 0, path = 0;
+    each(Eqn, e, j->eqns) {
+        uint32_t here = longest_path(p, e);
+        cost += eqn_cost(e), path = here > path ? here : path;
+        each(Val, v, e->out) plan_info(p, *v)->cost = here;
+        now += used(p, e->out);
+        live = now > live ? now : live;
+        each(Val, v, e->in) now -= !--plan_info(p, *v)->uses && !val_info(p->cx, *v)->lit;
+    }
+    each(Val, v, j->out) plan_info(p, *v)->uses = 0;
+    return 2 * live >= p->target->registers && CROWD_OF * cost > CROWD_COST * path;
+}
+bool program_crowded(Plan *p, const Jaxpr *j) {
+    each(Eqn, e, j->eqns)
+        if (body_of_loop(e) && (crowded(p, body_of_loop(e)) || program_crowded(p, body_of_loop(e)))) return true;
+    return false;
 }
 /* Stacks of a program, which its only loop writes, have the turn of the loop as their first axis. */
 void program_stacks(Plan *p, const Eqn *e) {

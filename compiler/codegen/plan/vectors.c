@@ -164,7 +164,7 @@ static uint32_t lanes_held(Plan *p, Step *s, uint32_t w) {
 static uint32_t lanes_for(Plan *p, Step *s) {
     uint32_t one = vector_of(p, s), w = VECTORS * one;
     if (s->tile || s->jam) return one;
-    if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES ? w / 2 : w;
+    if (s->carried) return s->carried > 2 * LOOP_VALUES ? w / 4 : s->carried > LOOP_VALUES || s->crowded ? w / 2 : w;
     if (s->lines) return line_lanes(p, s, one);
     uint32_t columns = column_lanes(p, s, one);
     if (sums_columns(p, s, columns)) return columns;
