@@ -35,14 +35,15 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
     return kernel_program(k, e, x, w);
 }
 
-static bool is_product(const Eqn *e) { return e && (e->prim == P_mul || e->prim == P_square); }
+bool kernel_is_product(const Eqn *e) { return e && (e->prim == P_mul || e->prim == P_square); }
 uint32_t kernel_contracts(const Kernel *k, const Eqn *e, const Summand x[2]) {
     const Ctx *cx = k->x.plan->cx;
     Dtype d = val_array(cx, e->out.at[0])->dtype;
     bool sum = e->prim == P_add || e->prim == P_sub || e->prim == P_add_any;
-    if (!sum || (d != DT_f32 && d != DT_f64) || is_product(x[0].maker) == is_product(x[1].maker)) return 2;
+    if (!sum || (d != DT_f32 && d != DT_f64) || kernel_is_product(x[0].maker) == kernel_is_product(x[1].maker))
+        return 2;
     if (k->in_stdlib || !k->e->target->fma || cx->options->no_contraction) return 2;
-    uint32_t at = is_product(x[1].maker);
+    uint32_t at = kernel_is_product(x[1].maker);
     return x[at].alone && val_array(cx, x[at].maker->out.at[0])->dtype == d ? at : 2;
 }
 V kernel_contracted(Kernel *k, const Eqn *e, uint32_t product, const V *x) {

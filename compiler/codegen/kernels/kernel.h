@@ -146,6 +146,7 @@ typedef struct {
     bool alone;       /* its result is not in memory, and nothing else uses it */
 } Summand;
 uint32_t kernel_contracts(const Kernel *, const Eqn *e, const Summand x[2]);
+bool kernel_is_product(const Eqn *); /* of two values, or a square; NULL: no */
 /* `e` from the factors of that product, x[0] and x[1], and the other operand, x[2]. */
 V kernel_contracted(Kernel *, const Eqn *e, uint32_t product, const V *x);
 /* A primitive of two operands of one type. */

@@ -52,14 +52,16 @@ static bool product(Kernel *k, const Acc *c) {
     bool member = info->class == VAL_MEMBER && info->step == k->x.step->number;
     bool here = (member || info->class == VAL_VIRTUAL) && !info->buf && info->e;
     bool wide = c->in == DT_f32 || c->in == DT_f64;
-    return c->e->prim == P_reduce_sum && wide && k->e->target->fma && here && info->e->prim == P_mul;
+    bool fuses = k->e->target->fma && !k->x.plan->cx->options->no_contraction;
+    return c->e->prim == P_reduce_sum && wide && fuses && here && kernel_is_product(info->e);
 }
 static void factors(Kernel *k, const Acc *c, const Ix *index, Reg *x) {
     const Eqn *e = plan_info(k->x.plan, c->e->in.at[0])->e;
     for (uint32_t i = 0; i < 2; i++) {
         Ix at[MAX_RANK];
-        eval_operand(k->x.plan, e, e->in.at[i], index, at);
-        x[i] = eval_value(&k->x, e->in.at[i], at);
+        Val factor = e->in.at[i < e->in.n ? i : 0];
+        eval_operand(k->x.plan, e, factor, index, at);
+        x[i] = eval_value(&k->x, factor, at);
     }
 }
 static V add_product(Kernel *k, const Acc *c, const Ix *index, V sum) {
