@@ -83,15 +83,17 @@ ALWAYS void F(move_block)(const Digits *d, int64_t k, bool far) {
     int shift = d->shift + LOW;
     for (int64_t i = block_at(d, k), end = block_at(d, k + 1); i < end; i++) {
         R x = a[i], *at = b + place[(uint32_t)(x >> shift) & mask]++;
-        if (far) __builtin_prefetch((char *)at + LINE, 1);
+        if (far) __builtin_prefetch((void *)((uintptr_t)at + LINE), 1); /* beyond the array at its end */
         *at = x;
     }
 }
 static void F(move)(void *ctx, int64_t lo, int64_t hi) {
     const Digits *d = ctx;
     for (int64_t k = lo; k < hi; k++) {
-        if (d->n * (int64_t)sizeof(R) >= FAR) F(move_block)(d, k, true);
-        else F(move_block)(d, k, false);
+        if (d->n * (int64_t)sizeof(R) >= FAR)
+            F(move_block)(d, k, true);
+        else
+            F(move_block)(d, k, false);
     }
 }
 static R *F(by_counts)(Digits *d) {

@@ -3,8 +3,9 @@
      y = dot_general(m, x)      becomes      y = reduce_sum(m * x)
 
    with x stretched to the matrix. On a GPU warps and blocks divide them among each other, whereas tensor cores and
-   tiles would wait for memory. On a CPU only sums of few terms do: vectors along the results take the rows apart as
-   they read them, and what computes the operands or takes the results is in the same loop. */
+   tiles would wait for memory. On a CPU only sums of few terms do, where vectors along the results take the rows apart
+   as they read them, and what computes the operands or takes the results is in the same loop; and few long sums of two
+   vectors, which threads add up in parts. */
 #include "build.h"
 #include "../options.h"
 

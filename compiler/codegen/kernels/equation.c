@@ -36,6 +36,13 @@ V kernel_point(Kernel *k, const Eqn *e, const V *x, uint32_t w) {
 }
 
 bool kernel_is_product(const Eqn *e) { return e && (e->prim == P_mul || e->prim == P_square); }
+/* One product for each row, which is computed before the loop over the row: adding it takes less time than a fused
+   operation. A layer norm of rows of 768 takes 170 us so, not 174. The types say it, so that every kernel and every
+   remainder rounds alike. */
+static bool is_shared(const ArrayType *product, const ArrayType *sum) {
+    if (product->rank == 0) return sum->rank > 0;
+    return product->rank == sum->rank && product->dims[sum->rank - 1] == 1 && sum->dims[sum->rank - 1] != 1;
+}
 uint32_t kernel_contracts(const Kernel *k, const Eqn *e, const Summand x[2]) {
     const Ctx *cx = k->x.plan->cx;
     Dtype d = val_array(cx, e->out.at[0])->dtype;
@@ -44,7 +51,8 @@ uint32_t kernel_contracts(const Kernel *k, const Eqn *e, const Summand x[2]) {
         return 2;
     if (k->in_stdlib || !k->e->target->fma || cx->options->no_contraction) return 2;
     uint32_t at = kernel_is_product(x[1].maker);
-    return x[at].alone && val_array(cx, x[at].maker->out.at[0])->dtype == d ? at : 2;
+    const ArrayType *product = val_array(cx, x[at].maker->out.at[0]);
+    return x[at].alone && product->dtype == d && !is_shared(product, val_array(cx, e->out.at[0])) ? at : 2;
 }
 V kernel_contracted(Kernel *k, const Eqn *e, uint32_t product, const V *x) {
     bool minus = e->prim == P_sub;

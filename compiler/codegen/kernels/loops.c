@@ -125,7 +125,7 @@ static void nest_next(Kernel *k, void *user, V *acc) {
     const Step *s = k->x.step;
     bool several = (k->jam && loop == s->jam) || (k->tile && loop == s->tile);
     if (several) kernel_bind(k, k->first, kernel_index(k, ix_atom(k->x.ix, loop)));
-    bool main = !s->jam || k->jam;
+    bool main = !s->jam || k->jam || s->kind == STEP_SCATTER;
     (loop == s->edge_loop && main ? nest_at_edges : nest_rest)(k, n);
 }
 /* `width` iterations at a time, with *now set to that, and the remainder one by one. */

@@ -94,7 +94,10 @@ static void write_turn(Kernel *k, void *user) {
     write_position(k, &c);
 }
 static void write_positions(Kernel *k, void *user) {
-    if (!k->jam) write_position(k, user);
+    if (!k->jam) {
+        write_position(k, user);
+        return;
+    }
     for (uint32_t i = 0; i < k->jam; i++) {
         Ix at = ix_add(k->x.ix, ix_atom(k->x.ix, k->first), ix_dim(k->x.ix, i));
         kernel_substituted(k, k->x.step->jam, at, write_turn, user);

@@ -163,6 +163,8 @@ static bool is_remainder(uint32_t n, uint32_t whole, Dim all) {
     return n < whole && dim_is_const(all) && n <= all / REMAINDER_SHARE;
 }
 static uint32_t *tiles_so_far(const Unit *u) { return &u->e->nproducts[u->e->target - u->e->targets->at]; }
+/* Has the module so many that the next one is to have less code? */
+static bool many_tiles(const Unit *u) { return *tiles_so_far(u) >= PRODUCTS_INLINE; }
 /* Are the sums a call? After many tiles of the module they are, if they are long or the product is small and no loop
    does it again and again: one loop with whole turns and one set of sums, in memory as they are in registers. */
 static bool calls_product(const Unit *u, const Place *t, const Contraction *c, const GemmTile *tile) {
@@ -171,7 +173,7 @@ static bool calls_product(const Unit *u, const Place *t, const Contraction *c, c
     Dim n = c->known[0];
     bool floats = c->acc == DT_f32 || c->acc == DT_f64, every = !t->valid.ptr && !tile->mask.ptr;
     bool one = c->n == 1 && !c->cut && tile->sets == 1 && dim_is_const(n) && n % c->at_once == 0;
-    if (*tiles_so_far(u) <= PRODUCTS_INLINE || !floats || !every || !one) return false;
+    if (!many_tiles(u) || !floats || !every || !one) return false;
     return n >= PRODUCT_TERMS || (s->body == p->top && product_is_small(p, s));
 }
 static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
@@ -186,11 +188,11 @@ static void outer_sums(Unit *u, const Place *t, const V *rows, V *acc) {
     bool past = !packed && dot_reads_past(dot), whole = packed || past;
     assert(t->w <= dot->w); /* as much may be read past B */
     GemmTile tile = {.a = rows, .b = &b, .rows = t->n, .w = t->w, .sets = dot->sets, .mask = whole ? none : t->mask};
-    ++*tiles_so_far(u);
     if (calls_product(u, t, &c, &tile)) {
         tile.row = t->packed.ptr ? num(u, 1) : u->row_stride;
         tile.area = kernel_buffer(u->k, dot->tile);
     }
+    ++*tiles_so_far(u);
     gemm_outer(u->e, &c, &tile, acc);
     for (uint32_t i = 0; i < t->n && t->mask.ptr && past; i++)
         acc[i] = em_select(u->e, t->mask, acc[i], gemm_zero(u->e, dot->acc, t->w));
@@ -554,15 +556,21 @@ typedef struct {
     const Step *step;
     bool found;
 } Written;
+static bool writes(const Step *s, const Buf *b) {
+    each(const Store, st, s->stores)
+        if (same_buf(st->buf, b)) return true;
+    return false;
+}
 static void saw_read(void *user, Val v, const Ix *index, Ix address) {
     Written *w = user;
     if (!v) return;
     each(const Val, m, w->step->members)
-        if (*m == v) return; /* in a register */
-    each(const Store, st, w->step->stores) w->found |= same_buf(st->buf, plan_info(w->p, v)->buf);
+        if (*m == v) return; /* computed for this element, also where it is stored */
+    w->found |= writes(w->step, plan_info(w->p, v)->buf);
 }
-/* Does the step read what it writes? */
+/* Does what follows the product read what the step writes? */
 static bool reads_written(Plan *p, Step *s) {
+    assert(!writes(s, s->dot->a.buf) && !writes(s, s->dot->b.buf));
     Written w = {p, s, false};
     step_reads(p, s, saw_read, &w);
     return w.found;
@@ -573,11 +581,10 @@ static bool reads_written(Plan *p, Step *s) {
 static bool rows_again(const Unit *u) {
     const Dot *dot = u->dot;
     Dim rows = dot->rows, block = dot->row_block, mr = dot->mr;
-    if (!dim_is_const(rows) || !dim_is_const(block) || u->rows.ptr || u->partial.ptr || rows < mr) return false;
-    Dim again = (mr - rows % mr) % mr, last = rows % block;
-    if (*tiles_so_far(u) < PRODUCTS_INLINE) return false;
-    bool few = again && again <= rows / REMAINDER_SHARE && (!last || last >= mr);
-    return few && !reads_written(u->k->x.plan, u->k->x.step);
+    if (!many_tiles(u) || !dim_is_const(rows) || !dim_is_const(block) || u->rows.ptr || u->partial.ptr) return false;
+    Dim again = (mr - rows % mr) % mr, last = rows % block ? rows % block : block;
+    bool few = again && again <= rows / REMAINDER_SHARE, fits = rows >= mr && last >= mr;
+    return few && fits && !reads_written(u->k->x.plan, u->k->x.step);
 }
 static void whole_tiles(Unit *u) {
     Emit *e = u->e;

@@ -44,11 +44,12 @@ static void mark(const Target *t, LLVMValueRef f) {
 /* Registers that are spilled lie across two lines of the caches unless the stack is aligned as they are, which costs a
    register: FFTs of 65,536 points in 297 us, not 311 to 351, as the caller's stack lies. */
 static bool probably_spills(const Target *t, LLVMValueRef f) {
-    uint64_t lanes = 0;
+    uint64_t bytes = 0;
     for (LLVMBasicBlockRef b = LLVMGetFirstBasicBlock(f); b; b = LLVMGetNextBasicBlock(b))
         for (LLVMValueRef i = LLVMGetFirstInstruction(b); i; i = LLVMGetNextInstruction(i))
-            if (LLVMGetTypeKind(LLVMTypeOf(i)) == LLVMVectorTypeKind) lanes += LLVMGetVectorSize(LLVMTypeOf(i));
-    return lanes * LANE_BYTES >= (uint64_t)SPILLING * t->vector_bytes;
+            if (LLVMGetTypeKind(LLVMTypeOf(i)) == LLVMVectorTypeKind)
+                bytes += LANE_BYTES * LLVMGetVectorSize(LLVMTypeOf(i));
+    return bytes >= (uint64_t)SPILLING * t->vector_bytes;
 }
 static void amend(const Target *t, LLVMValueRef f) {
     if (t->vector_bytes > STACK_ALIGN && probably_spills(t, f)) add_attribute(f, "stackrealign", "");

@@ -402,7 +402,6 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
     if (prim_lower[e->prim] != LOWER_PROGRAM) return;
     const Jaxpr *program = param_jaxpr(e, K_jaxpr);
     uint32_t most = program_carries(program);
-
     s->carried = most > s->carried ? most : s->carried;
     s->crowded |= program_crowded(p, program);
 }

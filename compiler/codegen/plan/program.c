@@ -36,7 +36,7 @@ static uint32_t longest_path(Plan *p, const Eqn *e) {
     return most + eqn_cost(e);
 }
 /* Are more values in use at once than several vectors of each leave registers for, while enough operations do not wait
-   for each other? */
+   for each other? No step reads the values of such a body, so that what is known of them is free for this. */
 static bool crowded(Plan *p, const Jaxpr *j) {
     count_uses(p, j);
     uint32_t now = used(p, j->in), live = now, cost = 0, path = 0;

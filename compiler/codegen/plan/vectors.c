@@ -278,7 +278,9 @@ static void positions_at_once(Plan *p, Step *s) {
     const Window *w = scatter_window(p, s);
     for (uint32_t i = 0; i < s->nkept; i++)
         if (!scatter_moves(p, w, s->kept[i])) return;
-    if (s->nred && s->cost <= LONG_COST) s->jam = s->red[s->nred - 1], s->turns = POSITIONS;
+    Dim n = s->nred ? loop_extent(p->ix, s->red[s->nred - 1]) : 0;
+    bool several = !dim_is_const(n) || n >= POSITIONS;
+    if (several && s->cost <= LONG_COST) s->jam = s->red[s->nred - 1], s->turns = POSITIONS;
 }
 static void decide_scatter(Plan *p, Step *s) {
     if (s->lane) s->widths = widths(p, s);
