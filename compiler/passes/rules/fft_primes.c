@@ -73,21 +73,41 @@ static Pair rader(Builder *b, Pair z, Axis a) {
     Pair sums = taken(b, fft_joined(b, P_concatenate, K_dimension, 1, 2, part), to, n);
     return plus(b, sums, spread(b, first, 3, dims, (int64_t[]){0, 1, 2}));
 }
-/* Σ_j w^(j k) z[o, j, i] as products with the matrices of cosines and sines. */
+/* Σ_j m[k, j] z[o, j, i] as [o, k, i]. */
+static Pair by_rows(Builder *b, Val m, Pair z) {
+    static int64_t axis = 1;
+    static const int64_t order[3] = {1, 0, 2};
+    Contraction c = {.contracted = {{&axis, 1}, {&axis, 1}}};
+    return (Pair){b_transpose(b, b_dot_general(b, m, z.re, c), order),
+                  b_transpose(b, b_dot_general(b, m, z.im, c), order)};
+}
+static Pair backwards(Builder *b, Pair z) {
+    static const int64_t axis = 1;
+    return (Pair){b_rev(b, z.re, 1, &axis), b_rev(b, z.im, 1, &axis)};
+}
+/* Products with the matrices of cosines and of sines, of sums and of differences: with s, d = z_j ± z_(n-j) for j up to
+   h = (n - 1) / 2,
+
+     Z_k, Z_(n-k) = (z_0 + Σ cos(2πjk/n) s_j) ∓ i Σ sin(2πjk/n) d_j    for k up to h,
+
+   a quarter of the operations of the whole matrix. */
 static Pair by_matrix(Builder *b, Pair z, Axis a) {
-    int64_t n = a.n;
-    Number *w = arena_new(b->cx->arena, Number, n * n);
-    for (int64_t j = 0; j < n; j++)
-        for (int64_t k = 0; k < n; k++) w[k * n + j] = number_root(j * k, n);
-    Pair matrix = numbers_table(b, shape(b, z)->dtype, 2, (Dim[]){n, n}, w);
-    Ints second = {(int64_t[]){1}, 1};
-    Val p[4];
-    for (uint32_t k = 0; k < 4; k++) {
-        p[k] = b_dot_general(b, k & 2 ? matrix.im : matrix.re, k & 1 ? z.im : z.re,
-                             (Contraction){.contracted = {second, second}});
-        p[k] = b_transpose(b, p[k], (int64_t[]){1, 0, 2});
-    }
-    return (Pair){b_sub(b, p[0], p[3]), b_add(b, p[1], p[2])};
+    static const int64_t all[3] = {0, 1, 2};
+    int64_t n = a.n, h = n / 2;
+    Dtype t = shape(b, z)->dtype;
+    Number *w = arena_new(b->cx->arena, Number, (h + 1) * h);
+    for (int64_t k = 0; k <= h; k++)
+        for (int64_t j = 0; j < h; j++) w[k * h + j] = number_root((j + 1) * k, n); /* cos, -sin */
+    Val cosines = numbers_table(b, t, 2, (Dim[]){h + 1, h}, w).re;
+    Val sines = numbers_table(b, t, 2, (Dim[]){h, h}, w + h).im;
+    Pair low = sliced(b, z, 1, 1, h + 1), high = backwards(b, sliced(b, z, 1, h + 1, n));
+    Pair first = spread(b, sliced(b, z, 1, 0, 1), 3, (Dim[]){a.outer, h + 1, a.inner}, all);
+    Pair even = plus(b, first, by_rows(b, cosines, plus(b, low, high))), rest = sliced(b, even, 1, 1, h + 1);
+    Pair odd = by_rows(b, sines, (Pair){b_sub(b, low.re, high.re), b_sub(b, low.im, high.im)});
+    Pair part[3] = {sliced(b, even, 1, 0, 1),
+                    {b_sub(b, rest.re, odd.im), b_add(b, rest.im, odd.re)},
+                    backwards(b, (Pair){b_add(b, rest.re, odd.im), b_sub(b, rest.im, odd.re)})};
+    return fft_joined(b, P_concatenate, K_dimension, 1, 3, part);
 }
 /* What a transform costs: additions, of sums that are written out. */
 static int64_t additions(int64_t n) {
