@@ -20,7 +20,6 @@ LLVMTargetMachineRef x86_machine_open(const Target *t, uint32_t opt, char **why)
     return LLVMCreateTargetMachine(target, t->triple, t->cpu, t->features, level[opt], LLVMRelocPIC,
                                    LLVMCodeModelDefault);
 }
-enum { STACK_ALIGN = 16, LANE_BYTES = 4, SPILLING = 400 /* values of a vector register */ };
 /* Loop strength reduction is a fifth of the time of code generation and finds little: addresses differ in constants
    alone (emit/fold.c, clean_up_split). LLVM's options are the process's, so this is not for a library with kernels of
    GPUs. */
@@ -41,6 +40,8 @@ static void mark(const Target *t, LLVMValueRef f) {
     add_attribute(f, "tune-cpu", t->tune);
     if (t->vector_bytes == 64) add_attribute(f, "prefer-vector-width", "512");
 }
+/* Bytes that the caller aligns the stack to, and of a lane; values of a vector register in a function that spills. */
+enum { STACK_ALIGN = 16, LANE_BYTES = 4, SPILLING = 400 };
 /* Registers that are spilled lie across two lines of the caches unless the stack is aligned as they are, which costs a
    register: FFTs of 65,536 points in 297 us, not 311 to 351, as the caller's stack lies. */
 static bool probably_spills(const Target *t, LLVMValueRef f) {
