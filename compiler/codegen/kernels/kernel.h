@@ -195,6 +195,7 @@ Ix *kernel_axes(Kernel *, Atom loop, Ix);
 /* Writes what is inside a loop, with the loop replaced by an index. */
 typedef void Inside(Kernel *, void *user);
 void kernel_substituted(Kernel *, Atom loop, Ix at, Inside *, void *user);
+void kernel_jammed(Kernel *, Inside *, void *user); /* for each iteration of the step's `jam` that is done at once */
 /* Units of the lane loop: blocks of `block` elements. */
 void kernel_blocks(Kernel *, Atom loop, uint32_t block, V *lo, V *hi);
 

@@ -64,6 +64,13 @@ void kernel_substituted(Kernel *k, Atom loop, Ix at, Inside *inside, void *user)
     s->axes = axes;
 }
 
+void kernel_jammed(Kernel *k, Inside *inside, void *user) {
+    for (uint32_t i = 0; i < k->jam; i++) {
+        Ix at = ix_add(k->x.ix, ix_atom(k->x.ix, k->first), ix_dim(k->x.ix, i));
+        kernel_substituted(k, k->x.step->jam, at, inside, user);
+    }
+}
+
 void loops_stages(Kernel *k) {
     if (k->x.step->held.turns) rows_bind(k);
     for (uint32_t level = 0; level < k->x.step->levels; level++) {
@@ -89,9 +96,7 @@ static void body(Kernel *k) {
         for (Dim i = 0; i < loop_extent(k->x.ix, s->unrolled); i++)
             kernel_substituted(k, s->unrolled, ix_dim(k->x.ix, i), all_stages, NULL);
     else if (k->jam)
-        for (uint32_t i = 0; i < k->jam; i++)
-            kernel_substituted(k, s->jam, ix_add(k->x.ix, ix_atom(k->x.ix, k->first), ix_dim(k->x.ix, i)), all_stages,
-                               NULL);
+        kernel_jammed(k, all_stages, NULL);
     else
         point(k);
 }

@@ -94,14 +94,10 @@ static void write_turn(Kernel *k, void *user) {
     write_position(k, &c);
 }
 static void write_positions(Kernel *k, void *user) {
-    if (!k->jam) {
+    if (k->jam)
+        kernel_jammed(k, write_turn, user);
+    else
         write_position(k, user);
-        return;
-    }
-    for (uint32_t i = 0; i < k->jam; i++) {
-        Ix at = ix_add(k->x.ix, ix_atom(k->x.ix, k->first), ix_dim(k->x.ix, i));
-        kernel_substituted(k, k->x.step->jam, at, write_turn, user);
-    }
 }
 static void write_batch(Kernel *k, void *user) {
     const Step *s = k->x.step;

@@ -700,10 +700,13 @@ static void result(Plan *p, Body *b, Val v, Buf *want) {
     plan_reads(p, v, index, store_for, &r);
     step_store(p, s, v, want, 0, NULL, DT_none);
 }
-static void count_uses(Plan *p, const Jaxpr *j) {
+void plan_count_uses(Plan *p, const Jaxpr *j) {
     each(Eqn, e, j->eqns)
         each(Val, v, e->in) plan_info(p, *v)->uses++;
     each(Val, v, j->out) plan_info(p, *v)->uses++;
+}
+static void find_readers(Plan *p, const Jaxpr *j) {
+    plan_count_uses(p, j);
     each(Eqn, e, j->eqns) {
         bool joins = prim_is(e->prim, JOINS) && !small(p, e->out.at[0]);
         each(Val, v, e->in) {
@@ -724,7 +727,7 @@ static bool writes_over(const Eqn *e) {
 }
 bool plan_body(Plan *p, Body *b) {
     const Jaxpr *j = b->j;
-    count_uses(p, j);
+    find_readers(p, j);
     if (p->target->device && p->fuse) attention_find(p, j);
     each(Eqn, e, j->eqns) {
         bool over = writes_over(e);

@@ -402,7 +402,8 @@ typedef void Seen(void *user, Val v, const Ix *index, Ix address);
 static inline bool eqn_reduces(const Eqn *e) {
     return prim_lower[e->prim] == LOWER_REDUCE || prim_lower[e->prim] == LOWER_ARG;
 }
-uint32_t eqn_cost(const Eqn *); /* in additions, for an element */
+void plan_count_uses(Plan *, const Jaxpr *); /* of the values of a body: adds to Info.uses */
+uint32_t eqn_cost(const Eqn *);              /* in additions, for an element */
 static inline bool eqn_point(const Eqn *e) { return prim_elementwise(e->prim) || prim_lower[e->prim] == LOWER_PROGRAM; }
 
 /* The index of a member of `step` in terms of the domain's axes, that of a stack after the loop's turn. False if its

@@ -19,11 +19,6 @@ uint32_t program_carries(const Jaxpr *j) {
     }
     return most;
 }
-static void count_uses(Plan *p, const Jaxpr *j) {
-    each(Eqn, e, j->eqns)
-        each(Val, v, e->in) plan_info(p, *v)->uses++;
-    each(Val, v, j->out) plan_info(p, *v)->uses++;
-}
 static uint32_t used(Plan *p, Vals at) {
     uint32_t n = 0;
     each(Val, v, at) n += plan_info(p, *v)->uses > 0;
@@ -38,7 +33,7 @@ static uint32_t longest_path(Plan *p, const Eqn *e) {
 /* Are more values in use at once than several vectors of each leave registers for, while enough operations do not wait
    for each other? No step reads the values of such a body, so that what is known of them is free for this. */
 static bool crowded(Plan *p, const Jaxpr *j) {
-    count_uses(p, j);
+    plan_count_uses(p, j);
     uint32_t now = used(p, j->in), live = now, cost = 0, path = 0;
     each(Eqn, e, j->eqns) {
         uint32_t here = longest_path(p, e);

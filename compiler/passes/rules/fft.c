@@ -26,7 +26,6 @@ static Val add(Builder *b, Val x, Val y) { return b_add(b, x, y); }
 static Val sub(Builder *b, Val x, Val y) { return b_sub(b, x, y); }
 static Val mul(Builder *b, Val x, Val y) { return b_mul(b, x, y); }
 static Val times(Builder *b, Val x, double c) { return mul(b, x, b_full_like(b, x, c)); }
-static Pair minus(Builder *b, Pair x, Pair y) { return (Pair){sub(b, x.re, y.re), sub(b, x.im, y.im)}; }
 static Pair conjugate(Builder *b, Pair z) { return (Pair){z.re, b_neg(b, z.im)}; }
 
 /* ---- unrolled transforms of n arrays of one shape */
@@ -107,9 +106,6 @@ Pair fft_joined(Builder *b, Prim how, ParamKey key, int64_t axis, uint32_t n, co
     return (Pair){out[0], out[1]};
 }
 /* Along the axis: x reversed. */
-static Pair reversed(Builder *b, Pair z, int64_t axis) {
-    return (Pair){b_rev(b, z.re, 1, &axis), b_rev(b, z.im, 1, &axis)};
-}
 
 /* The largest divisor of n that is at most `most` and a multiple of `unit`; 0: there is none. */
 static int64_t divisor(int64_t n, int64_t most, int64_t unit) {

@@ -4,6 +4,7 @@
 #include "numbers.h"
 
 static inline Pair plus(Builder *b, Pair x, Pair y) { return (Pair){b_add(b, x.re, y.re), b_add(b, x.im, y.im)}; }
+static inline Pair minus(Builder *b, Pair x, Pair y) { return (Pair){b_sub(b, x.re, y.re), b_sub(b, x.im, y.im)}; }
 static inline Pair swapped(Pair z) { return (Pair){z.im, z.re}; }
 /* x y, one rounding less in each part. */
 static inline Pair product(Builder *b, Pair x, Pair y) {
@@ -22,6 +23,9 @@ static inline Pair reshaped(Builder *b, Pair z, uint32_t rank, const Dim *dims) 
 }
 static inline Pair sliced(Builder *b, Pair z, int64_t axis, int64_t lo, int64_t hi) {
     return (Pair){b_slice_axis(b, z.re, axis, lo, hi), b_slice_axis(b, z.im, axis, lo, hi)};
+}
+static inline Pair reversed(Builder *b, Pair z, int64_t axis) {
+    return (Pair){b_rev(b, z.re, 1, &axis), b_rev(b, z.im, 1, &axis)};
 }
 static inline Pair spread(Builder *b, Pair z, uint32_t rank, const Dim *dims, const int64_t *axes) {
     return (Pair){b_broadcast(b, z.re, rank, dims, axes), b_broadcast(b, z.im, rank, dims, axes)};

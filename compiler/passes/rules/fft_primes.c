@@ -81,10 +81,6 @@ static Pair by_rows(Builder *b, Val m, Pair z) {
     return (Pair){b_transpose(b, b_dot_general(b, m, z.re, c), order),
                   b_transpose(b, b_dot_general(b, m, z.im, c), order)};
 }
-static Pair backwards(Builder *b, Pair z) {
-    static const int64_t axis = 1;
-    return (Pair){b_rev(b, z.re, 1, &axis), b_rev(b, z.im, 1, &axis)};
-}
 /* Products with the matrices of cosines and of sines, of sums and of differences: with s, d = z_j ± z_(n-j) for j up to
    h = (n - 1) / 2,
 
@@ -100,13 +96,13 @@ static Pair by_matrix(Builder *b, Pair z, Axis a) {
         for (int64_t j = 0; j < h; j++) w[k * h + j] = number_root((j + 1) * k, n); /* cos, -sin */
     Val cosines = numbers_table(b, t, 2, (Dim[]){h + 1, h}, w).re;
     Val sines = numbers_table(b, t, 2, (Dim[]){h, h}, w + h).im;
-    Pair low = sliced(b, z, 1, 1, h + 1), high = backwards(b, sliced(b, z, 1, h + 1, n));
+    Pair low = sliced(b, z, 1, 1, h + 1), high = reversed(b, sliced(b, z, 1, h + 1, n), 1);
     Pair first = spread(b, sliced(b, z, 1, 0, 1), 3, (Dim[]){a.outer, h + 1, a.inner}, all);
     Pair even = plus(b, first, by_rows(b, cosines, plus(b, low, high))), rest = sliced(b, even, 1, 1, h + 1);
-    Pair odd = by_rows(b, sines, (Pair){b_sub(b, low.re, high.re), b_sub(b, low.im, high.im)});
+    Pair odd = by_rows(b, sines, minus(b, low, high));
     Pair part[3] = {sliced(b, even, 1, 0, 1),
                     {b_sub(b, rest.re, odd.im), b_add(b, rest.im, odd.re)},
-                    backwards(b, (Pair){b_add(b, rest.re, odd.im), b_sub(b, rest.im, odd.re)})};
+                    reversed(b, (Pair){b_add(b, rest.re, odd.im), b_sub(b, rest.im, odd.re)}, 1)};
     return fft_joined(b, P_concatenate, K_dimension, 1, 3, part);
 }
 /* What a transform costs: additions, of sums that are written out. */
