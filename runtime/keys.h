@@ -51,45 +51,76 @@ static void N(restore)(void *to, const void *of, int64_t n, int64_t order) {
     }
 }
 #ifdef FLOAT
+typedef U N(Ints) __attribute__((vector_size(VECTOR)));
+typedef SIGNED N(Signed) __attribute__((vector_size(VECTOR)));
+typedef FLOAT N(Floats) __attribute__((vector_size(VECTOR)));
+enum { N(LANES) = FIRSTS * VECTOR / sizeof(U) };
+/* In which lanes v comes before w (ones). Floats are compared as numbers: NaN and what is equal does not. */
+ALWAYS N(Ints) N(before)(N(Ints) v, N(Ints) w, int64_t order, bool flip) {
+    U bias = order == ORDER_UNSIGNED ? SIGN : 0;
+    N(Signed) a = (N(Signed))(v ^ bias), b = (N(Signed))(w ^ bias);
+    N(Floats) f = (N(Floats))v, g = (N(Floats))w;
+    if (order > ORDER_SIGNED) return flip ? (N(Ints))(f > g) : (N(Ints))(f < g);
+    return flip ? (N(Ints))(a > b) : (N(Ints))(a < b);
+}
+ALWAYS bool N(any)(N(Ints) v) {
+    typedef long long Words __attribute__((vector_size(VECTOR)));
+#if defined __AVX__ && VECTOR == 32
+    return !__builtin_ia32_ptestz256((Words)v, (Words)v);
+#else
+    long long all = 0;
+    for (size_t i = 0; i < VECTOR / sizeof all; i++) all |= ((Words)v)[i];
+    return all != 0;
+#endif
+}
 /* How many of n elements, a multiple of CHUNK, come after the one that this key is of: all before the first CHUNK with
-   one that may not. Floats are compared as numbers: NaN and what is equal may not. */
+   one that may not. */
 ALWAYS int64_t N(after_of)(const U *x, int64_t n, KEY key, int64_t order, bool flip) {
-    typedef U Ints __attribute__((vector_size(VECTOR)));
-    typedef SIGNED Signed __attribute__((vector_size(VECTOR)));
-    typedef FLOAT Floats __attribute__((vector_size(VECTOR)));
-    typedef uint64_t Words __attribute__((vector_size(VECTOR)));
-    U last, bias = order == ORDER_UNSIGNED ? SIGN : 0;
-    uint64_t any = 0;
+    U last;
     key ^= flip ? ONES : 0;
     N(values)(&last, &key, 1, order);
-    Ints end = (Ints){0} + last;
-    Signed b = (Signed)(end ^ bias);
+    N(Ints) end = (N(Ints)){0} + last;
     int64_t i = 0;
     for (; i + CHUNK <= n; i += CHUNK) {
-        Ints found = {0}, v;
+        N(Ints) found = {0}, v;
         for (int64_t k = 0; k < CHUNK; k += VECTOR / (int64_t)sizeof(U)) {
             memcpy(&v, x + i + k, sizeof v);
-            Signed a = (Signed)(v ^ bias);
-            Floats f = (Floats)v, g = (Floats)end;
-            if (order > ORDER_SIGNED)
-                found |= ~(flip ? (Ints)(f < g) : (Ints)(f > g));
-            else
-                found |= ~(flip ? (Ints)(a < b) : (Ints)(a > b));
+            found |= ~N(before)(end, v, order, flip);
         }
-        for (size_t k = 0; k < VECTOR / sizeof any; k++) any |= ((Words)found)[k];
-        if (any) break;
+        if (N(any)(found)) break;
     }
     return i;
 }
 static int64_t N(after)(const void *x, int64_t n, uint64_t key, int64_t order, bool flip) {
-    switch (order * 2 + flip) {
-    case ORDER_UNSIGNED * 2: return N(after_of)(x, n, (KEY)key, ORDER_UNSIGNED, false);
-    case ORDER_UNSIGNED * 2 + 1: return N(after_of)(x, n, (KEY)key, ORDER_UNSIGNED, true);
-    case ORDER_SIGNED * 2: return N(after_of)(x, n, (KEY)key, ORDER_SIGNED, false);
-    case ORDER_SIGNED * 2 + 1: return N(after_of)(x, n, (KEY)key, ORDER_SIGNED, true);
-    default:
-        return flip ? N(after_of)(x, n, (KEY)key, ORDER_TOTAL, true) : N(after_of)(x, n, (KEY)key, ORDER_TOTAL, false);
+    return BY_ORDER(N(after_of), x, n, (KEY)key);
+}
+/* One of every LANES elements, mostly the first of them in order; the last n mod LANES are not looked at. */
+ALWAYS void N(firsts_of)(N(Ints) * first, const U *x, int64_t n, int64_t order, bool flip) {
+    memcpy(first, x, FIRSTS * sizeof *first);
+    for (int64_t i = N(LANES); i + N(LANES) <= n; i += N(LANES))
+        for (int64_t j = 0; j < FIRSTS; j++) {
+            const U *from = x + i + j * (N(LANES) / FIRSTS);
+            __builtin_prefetch((const void *)((uintptr_t)from + AHEAD)); /* beyond the array at its end */
+            N(Ints) v, take;
+            memcpy(&v, from, sizeof v);
+            take = N(before)(v, first[j], order, flip);
+            first[j] = (v & take) | (first[j] & ~take);
+        }
+}
+/* A key that at least k of the n elements have or come before: the k-th of those first ones. All ones: that is not
+   worth the search. */
+static uint64_t N(bound)(const void *x, int64_t n, int64_t k, int64_t order, bool flip) {
+    N(Ints) first[FIRSTS];
+    KEY key[N(LANES)], bound = ONES;
+    if (2 * k > N(LANES) || n < FIRST_ROWS * N(LANES)) return bound;
+    BY_ORDER(N(firsts_of), first, x, n);
+    N(keys)(key, first, N(LANES), order, flip);
+    for (int64_t i = 0; i < N(LANES); i++) {
+        KEY rank = 0;
+        for (int64_t j = 0; j < N(LANES); j++) rank += key[j] <= key[i];
+        if (rank >= (KEY)k && key[i] < bound) bound = key[i];
     }
+    return bound;
 }
 #undef FLOAT
 #undef SIGNED

@@ -3,8 +3,9 @@
    the name of a function for them.
 
    An element that comes before the current k-th is a candidate. For small k the best are kept sorted, each candidate
-   being inserted in its place; for larger k candidates are collected until the room is full, then cut to k. A few of a
-   short row are found one after the other (minima). */
+   being inserted in its place; a bound of the k-th is found first, so that there are few even if the row is sorted the
+   other way round. For larger k candidates are collected until the room is full, then cut to k. A few of a short row
+   are found one after the other (minima). */
 typedef struct {
     R *record, worst; /* room for twice `room` records; the current k-th, or the largest record until there are k */
     int64_t k, room, found;
@@ -81,8 +82,10 @@ static void N(collect)(N(Best) * b, const KEY *key, int64_t first) {
 /* The positions of the first k ≤ n / 4; `scratch`: room for twice 2k + 2 STRIDE records. */
 static void N(select)(const char *x, int64_t n, Kind kind, bool largest, int64_t k, void *scratch, uint32_t *at) {
     N(Best) b = {scratch, (R) ~(R)0, k, 2 * k + 2 * STRIDE, 0};
-    for (int64_t i = 0; i < k && k <= FEW; i++) b.record[i] = b.worst;
     int64_t (*after)(const void *, int64_t, uint64_t, int64_t, bool) = width[kind.bytes].after;
+    if (k <= FEW && after)
+        b.worst = ((R)width[kind.bytes].bound(x, n, k, kind.order, largest) << LOW) | (((R)1 << LOW) - 1);
+    for (int64_t i = 0; i < k && k <= FEW; i++) b.record[i] = b.worst;
     for (int64_t i = 0; i < n; i += CHUNK) {
         KEY key[CHUNK];
         if (after) i += after(x + i * kind.bytes, n - i, (KEY)(b.worst >> LOW), kind.order, largest);

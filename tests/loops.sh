@@ -53,6 +53,23 @@ cat >long.jaxpr <<'X'
 X
 loads() { jaxcc "$1.jaxpr" -march="$2" --emit=llvm -o "$1.ll" && grep -q 'load float, ptr @literal' "$1.ll"; }
 stay() { ! loads "$@" && [ -s "$1.ll" ]; }
+# Of large arrays that are read in order, more is asked for; not of short ones, nor where lanes are far apart.
+cat >far.jaxpr <<'X'
+{ lambda ; x:f32[512,4096]. let y:i32[512] = argmax[axes=(1,) index_dtype=int32] x in (y,) }
+X
+sed 's/512/16/g' far.jaxpr >near.jaxpr
+cat >across.jaxpr <<'X'
+{ lambda ; x:f32[4096,512]. let y:i32[512] = argmax[axes=(0,) index_dtype=int32] x in (y,) }
+X
+# asks NAME N: for so many lines of the cache in a body
+asks() {
+    jaxcc "$1.jaxpr" -march=x86-64-v3 --emit=llvm -o "$1.ll" || return
+    lines=$(grep -c 'call void @llvm.prefetch' "$1.ll")
+    [ "$lines" = "$2" ] || { echo "$1: $lines lines"; return 1; }
+}
+try "large arrays are asked for ahead" asks far 2
+try "short arrays are not" asks near 0
+try "arrays that are not read in order are not" asks across 0
 try "few literals stay in registers" stay short x86-64-v3
 try "many literals are loaded" loads long x86-64-v3
 try "they stay where no instruction loads one into all lanes" stay long x86-64

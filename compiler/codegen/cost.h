@@ -141,6 +141,14 @@ enum {
     PREFIX_BYTES = 64  /* of a vector of prefixes, on every machine */
 };
 
+/* ---- reads ahead, on CPUs */
+enum {
+    AHEAD_BYTES = 8192,    /* from what is read to what is asked for … */
+    AHEAD_LEAST = 2 << 20, /* … in arrays of so much, … */
+    AHEAD_RUN = 1 << 15,   /* … so much of which is read in order: argmax of 16 MB in 570 us, not 1270; … */
+    AHEAD_COST = 16        /* … a shorter body reads faster than memory does, if that is not the last cache */
+};
+
 /* ---- sums: terms that are added in one register before its sum is added to a wide form. Adding n uniform terms in f32
    has an error of 2.4e-8·√(n/3). */
 enum {

@@ -218,6 +218,13 @@ void em_store(Emit *e, V v, V p, uint32_t align) {
     V o[2] = {pairs(e, mlirValueGetType(v)) ? halves(e, v) : v, p};
     em_op(e, "llvm.store", &(Op){0, NULL, 2, o, 1, &a, 0, NULL});
 }
+void em_prefetch(Emit *e, V p) {
+    enum { READ = 0, KEEP = 3, DATA = 1 }; /* LLVM's llvm.prefetch */
+    Attr a[3] = {{"rw", mlirIntegerAttrGet(e->i32, READ)},
+                 {"hint", mlirIntegerAttrGet(e->i32, KEEP)},
+                 {"cache", mlirIntegerAttrGet(e->i32, DATA)}};
+    em_op(e, "llvm.intr.prefetch", &(Op){0, NULL, 1, &p, 3, a, 0, NULL});
+}
 V em_masked_load(Emit *e, MlirType vector, V p, V mask, V otherwise, uint32_t align) {
     Attr a = {"alignment", i32_attr(e, align)};
     V o[3] = {p, mask, otherwise};

@@ -131,6 +131,7 @@ V em_i64(Emit *, int64_t v);
 V em_gep(Emit *, V p, V index, MlirType elem); /* &((elem *)p)[index] */
 V em_load(Emit *, MlirType t, V p, uint32_t align);
 void em_store(Emit *, V v, V p, uint32_t align);
+void em_prefetch(Emit *, V p); /* the line of the first cache is soon read; it need not exist */
 V em_masked_load(Emit *, MlirType vector, V p, V mask, V otherwise, uint32_t align);
 void em_masked_store(Emit *, V v, V p, V mask, uint32_t align);
 V em_gather(Emit *, MlirType vector, V p, V indices, MlirType elem, V mask, V otherwise, uint32_t align);

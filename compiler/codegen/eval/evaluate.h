@@ -80,7 +80,8 @@ enum {
     KEY_INDEX = UINT32_MAX,
     KEY_ATOM = UINT32_MAX - 1,
     KEY_BUF = UINT32_MAX - 2,
-    KEY_ROWS = UINT32_MAX - 3, /* below it, one for each row of a tile */
+    KEY_AHEAD = UINT32_MAX - 3,
+    KEY_ROWS = UINT32_MAX - 4, /* below it, one for each row of a tile */
     KEY_DIM = UINT32_MAX - 100
 };
 uint32_t memo_id(Eval *, uint32_t kind, uint64_t number, const Ix *index, uint32_t n);

@@ -94,6 +94,55 @@ static V load_vector(Kernel *k, V p, Dtype d, V mask) {
     V none = em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL);
     return em_masked_load(e, t, p, mask, none, dtype_align(d));
 }
+/* ---- reads ahead. The CPU itself reads ahead within a page, and as far as the instructions it has in flight go: a
+   body that does much with what it reads waits at the start of every page. */
+/* Do the loop of the lanes and those around it go through so much memory in order? */
+static bool in_order(const Kernel *k, Ix address, uint32_t size) {
+    const Step *s = k->x.step;
+    Types *ts = k->x.plan->cx->types;
+    uint32_t i = s->nkept + s->nred;
+    Dim run = 1;
+    while (i && step_loop(s, i - 1) != k->lane) i--;
+    for (; i && dim_is_const(run) && run * size < AHEAD_RUN; i--) {
+        bool other;
+        Atom loop = step_loop(s, i - 1);
+        if (ix_coef(k->x.ix, address, loop, &other) != run || other) return false;
+        run = dim_mul(ts, run, loop_extent(k->x.ix, loop));
+    }
+    return !dim_is_const(run) || run * size >= AHEAD_RUN;
+}
+/* Does the memory wait for the body? It does much, or it only reads and the last cache has all of that. */
+static bool takes_long(const Kernel *k, Dim bytes) {
+    const Step *s = k->x.step;
+    if (s->cost - s->row_cost >= AHEAD_COST) return true;
+    each(const Store, st, s->stores)
+        if (!st->row) return false;
+    each(const Val, v, s->members)
+        if (prim_lower[plan_info(k->x.plan, *v)->e->prim] == LOWER_ARG) return true;
+    return bytes <= LAST_CACHE_BYTES / (s->nreads ? s->nreads : 1);
+}
+/* Is it the first read of an array of so many bytes, in the innermost loop? */
+static bool reads_ahead(Kernel *k, const Buf *b, Dtype d, Ix address, Dim bytes, uint32_t *id) {
+    Reg r;
+    bool loops = k->x.step && k->x.step->kind == STEP_LOOPS && !k->tile && !k->tail.ptr && !k->e->on_device &&
+                 !written_here(k, b);
+    if (!loops || !dim_is_const(bytes) || bytes < AHEAD_LEAST || !takes_long(k, bytes)) return false;
+    if (k->w * dtype_bytes(d) < CACHE_LINE / 2 || !in_order(k, address, dtype_bytes(d))) return false;
+    if (kernel_index_reg(k, ix_atom(k->x.ix, k->lane)).depth != k->x.depth) return false;
+    *id = memo_id(&k->x, KEY_AHEAD, (uint64_t)b->number << 32 | UINT32_MAX, NULL, 0);
+    return !memo_get(&k->x, *id, &r);
+}
+static void read_ahead(Kernel *k, Buf *b, Dtype d, Ix address, Dim bytes) {
+    Emit *e = k->e;
+    uint32_t id;
+    if (!reads_ahead(k, b, d, address, bytes, &id)) return;
+    V base = kernel_buffer(k, b), at = kernel_index(k, address);
+    for (uint32_t i = 0; i < k->w * dtype_bytes(d); i += CACHE_LINE)
+        em_prefetch(
+            e, em_gep(e, base, em_add(e, at, em_i64(e, (AHEAD_BYTES + i) / dtype_bytes(d))), em_memory_type(e, d)));
+    memo_set(&k->x, id, reg(base, true, 0));
+}
+
 static V reversed(Kernel *k, V v) {
     int64_t lanes[MAX_LANES];
     for (uint32_t i = 0; i < k->w; i++) lanes[i] = k->w - 1 - i;
@@ -382,6 +431,7 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dense dense) {
     V mask = both(k, guard, k->tail), base = kernel_buffer(k, b), m;
     MlirType t = em_memory_type(e, d);
     if (!other && coef == 1) {
+        read_ahead(k, b, d, address, bytes);
         m = load_vector(k, em_gep(e, base, kernel_index(k, address), t), d, mask);
     } else if (!other && coef == -1) {
         V first = em_bin(e, "llvm.sub", kernel_index(k, address), em_i64(e, k->w - 1));

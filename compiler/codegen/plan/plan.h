@@ -321,6 +321,8 @@ typedef struct Step {
     Buf **xs, **ys, **xs_slots, **ys_slots; /* SCAN: whole arrays, and their part in one iteration */
     uint32_t start, end;                    /* positions in the schedule */
 } Step;
+/* Its loops, the outermost first. */
+static inline Atom step_loop(const Step *s, uint32_t i) { return i < s->nkept ? s->kept[i] : s->red[i - s->nkept]; }
 /* Is the value computed wherever it is used, as far as this step is concerned? NULL: of no step. */
 static inline bool info_virtual(const Info *i, const Step *s) {
     bool earlier = i->cut && s && s->body == i->cut && s->number < i->step;

@@ -396,7 +396,7 @@ static void find_loops(Look *l) {
     int64_t best = INT64_MIN;
     uint32_t choices = s->nkept + (step_in_order(p, s) ? 0 : s->nred);
     for (uint32_t i = 0; i < choices; i++) {
-        Atom a = i < s->nkept ? s->kept[i] : s->red[i - s->nkept];
+        Atom a = step_loop(s, i);
         int64_t score = suits(l, a);
         if (score >= best) best = score, s->lane = a;
     }
