@@ -280,7 +280,7 @@ static int32_t host_run(jaxcc_rt_comm *c) {
 static int32_t host_mark(jaxcc_rt_heap *call) { return 0; }
 static int32_t host_follow(jaxcc_rt_heap *call, const jaxcc_rt_comm *other) { return 0; }
 static int32_t host_copy(jaxcc_rt_heap *call, void *to, const jaxcc_rt_comm *owner, const void *from, int64_t bytes) {
-    memcpy(to, from, (size_t)bytes);
+    jaxcc_rt_copy(to, from, bytes);
     return 0;
 }
 static int32_t host_zero(jaxcc_rt_heap *call, void *to, int64_t bytes) {

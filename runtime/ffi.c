@@ -257,7 +257,7 @@ void jaxcc_rt_ffi(jaxcc_rt_heap *call, void *const *arrays, const int64_t *sizes
     for (int64_t i = 0; i < c.frame.arguments.n; i++) {
         if (c.alias[i] < 0) continue;
         ffi_buffer *a = c.frame.arguments.at[i], *b = c.frame.results.at[c.alias[i]];
-        memcpy(b->data, a->data, bytes_of(a, element_bytes));
+        jaxcc_rt_copy(b->data, a->data, (int64_t)bytes_of(a, element_bytes));
         a->data = b->data;
     }
     ffi_error *error = answer(handler, &c.frame);

@@ -57,18 +57,18 @@ static inline Room jaxcc_rt_job_room(Job *j, void *scratch) {
 /* Eigenvalues and the like of more rows or columns are LAPACK's, factors and solves linalg_blocks.h's. */
 enum { SMALL = 32 };
 /* linalg_blocks.h: what is packed for one product; */
-enum { TERMS_AT_ONCE = 256, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 1024 };
+enum { TERMS_AT_ONCE = 256, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 512 };
 /* rows or columns of what is not divided further, columns of a panel of QR; */
 enum { BASE = 32, COLUMNS_OF_LU = 16, REFLECTORS = 32 };
 /* steps of an LU factorization that are done to the rest of a panel at once, and columns of that; */
 enum { LU_STEPS = 4, LU_COLUMNS = 2 };
 /* vectors of a row that stay in registers, of at most so many numbers; rows and columns of a triangle that are turned at once; */
-enum { AT_ONCE = 8, SOLVED_MOST = AT_ONCE * 16, COPIED_AT_ONCE = 16 };
+enum { AT_ONCE = 8, SOLVED_MOST = AT_ONCE * 16 };
 /* rows or columns of a product and columns of a solve that a thread does at least, multiples of those of tiles, and the
    products of numbers from which threads are worth their start (about 40 us of one). */
 enum { PIECE_ROWS = ROWS_AT_ONCE, PIECE_COLUMNS = 256, WORK_OF_THREADS = 1 << 22 };
 #define OUTLINED __attribute__((noinline)) /* keeps the frames of functions that call themselves small */
-static inline int64_t jaxcc_rt_least(int64_t x, int64_t y) { return x < y ? x : y; }
+static inline __attribute__((always_inline)) int64_t jaxcc_rt_least(int64_t x, int64_t y) { return x < y ? x : y; }
 /* Half of n, rounded up to a multiple of `unit`. */
 static inline int64_t jaxcc_rt_half(int64_t n, int64_t unit) { return (n / 2 + unit - 1) / unit * unit; }
 /* Elements of what is packed for a product: m × n results of so many terms, rounded up to whole tiles. */

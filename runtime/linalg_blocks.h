@@ -76,40 +76,7 @@ static OUTLINED void N(multiply)(const R *restrict a, const R *restrict b, int64
         }
 #endif
 }
-#if KIND < 2
-/* to[c·ldto + i] = from[i·ld + c] for four of each. */
-static inline void N(transpose_four)(R *to, int64_t ldto, const R *from, int64_t ld) {
-    typedef R Four __attribute__((vector_size(4 * sizeof(R)), aligned(sizeof(R)), may_alias));
-    Four a = *(const Four *)from, b = *(const Four *)(from + ld), c = *(const Four *)(from + 2 * ld);
-    Four d = *(const Four *)(from + 3 * ld);
-#if KIND == 0 /* pairs of halves of 128 bits, or of f64 within each half */
-    Four p = __builtin_shufflevector(a, b, 0, 4, 1, 5), q = __builtin_shufflevector(a, b, 2, 6, 3, 7);
-    Four r = __builtin_shufflevector(c, d, 0, 4, 1, 5), s = __builtin_shufflevector(c, d, 2, 6, 3, 7);
-    *(Four *)(to + ldto) = __builtin_shufflevector(p, r, 2, 3, 6, 7);
-    *(Four *)(to + 2 * ldto) = __builtin_shufflevector(q, s, 0, 1, 4, 5);
-#else
-    Four p = __builtin_shufflevector(a, b, 0, 4, 2, 6), q = __builtin_shufflevector(a, b, 1, 5, 3, 7);
-    Four r = __builtin_shufflevector(c, d, 0, 4, 2, 6), s = __builtin_shufflevector(c, d, 1, 5, 3, 7);
-    *(Four *)(to + ldto) = __builtin_shufflevector(q, s, 0, 1, 4, 5);
-    *(Four *)(to + 2 * ldto) = __builtin_shufflevector(p, r, 2, 3, 6, 7);
-#endif
-    *(Four *)to = __builtin_shufflevector(p, r, 0, 1, 4, 5);
-    *(Four *)(to + 3 * ldto) = __builtin_shufflevector(q, s, 2, 3, 6, 7);
-}
-#endif
-/* to[c·ldto + i] = from[i·ld + c] for i < m, c < n; the last fours begin where they are whole. */
-static void N(transpose)(T *to, int64_t ldto, const T *from, int64_t ld, int64_t m, int64_t n) {
-#if KIND < 2
-    for (int64_t i = 0; m >= 4 && n >= 4 && i < m; i += 4)
-        for (int64_t c = 0, row = jaxcc_rt_least(i, m - 4); c < n; c += 4) {
-            int64_t column = jaxcc_rt_least(c, n - 4);
-            N(transpose_four)(to + column * ldto + row, ldto, from + row * ld + column, ld);
-        }
-    if (m >= 4 && n >= 4) return;
-#endif
-    for (int64_t i = 0; i < m; i++)
-        for (int64_t c = 0; c < n; c++) to[c * ldto + i] = from[i * ld + c];
-}
+#include "linalg_transpose.h"
 /* `count` ≤ `all` numbers, `step` apart, of each of n terms, `next` apart, zeros after them. Reads along what is
    contiguous: rows of a large matrix fall into the same sets of a cache. */
 static inline __attribute__((always_inline)) void N(put)(R *to, const T *from, int64_t step, int64_t next,
@@ -136,25 +103,24 @@ static inline __attribute__((always_inline)) void N(put)(R *to, const T *from, i
         }
 }
 
-/* C -= op(A) B: C is m × n, its rows ldc, B's ldb apart. */
+/* C -= op(A) op(B)ᵀ: C is m × n, its rows ldc apart. */
 typedef struct {
     T *c;
     int64_t ldc;
-    N(View) a;
-    const T *b;
-    int64_t ldb, m, n, terms;
+    N(View) a, b;
+    int64_t m, n, terms;
 } N(Product);
 /* Rows [row, row + m) and columns [column, column + n) of C, as far as there are. */
 static N(Product) N(block)(N(Product) p, int64_t row, int64_t column, int64_t m, int64_t n) {
-    p.c += row * p.ldc + column, p.a = N(part)(p.a, row, 0), p.b += column;
+    p.c += row * p.ldc + column, p.a = N(part)(p.a, row, 0), p.b = N(part)(p.b, column, 0);
     p.m = jaxcc_rt_least(p.m - row, m), p.n = jaxcc_rt_least(p.n - column, n);
     return p;
 }
-/* From packed operands, of `terms` terms. Elements (i, j) with i > j + kept may stay as they are. */
+/* From packed operands, of `terms` terms. Elements (i, j) with i < j + kept may stay as they are. */
 static OUTLINED void N(subtract_packed)(const N(Product) * p, const R *a, const R *b, int64_t terms, int64_t kept) {
     for (int64_t x = 0; x < p->n; x += N(COLUMNS)) {
-        int64_t n = jaxcc_rt_least(p->n - x, N(COLUMNS)), m = jaxcc_rt_least(p->m, x + n + kept);
-        for (int64_t y = 0; y < m; y += N(ROWS)) {
+        int64_t n = jaxcc_rt_least(p->n - x, N(COLUMNS)), first = x + kept > 0 ? x + kept : 0;
+        for (int64_t y = first - first % N(ROWS); y < p->m; y += N(ROWS)) {
             T *c = p->c + y * p->ldc + x;
             for (int64_t i = 0; i < N(ROWS); i++) /* what is needed after the product */
                 for (int64_t e = 0; e < N(COLUMNS); e += 64 / (int64_t)sizeof(T))
@@ -164,46 +130,45 @@ static OUTLINED void N(subtract_packed)(const N(Product) * p, const R *a, const 
         }
     }
 }
-/* On one thread; if `upper`, at least what is above C's diagonal or on it. */
-static OUTLINED void N(subtract_here)(N(Product) p, bool upper, R *packed_a) {
+/* On one thread; if `lower`, at least what is below C's diagonal, which begins in row `above`, or on it. */
+static OUTLINED void N(subtract_here)(N(Product) p, bool lower, int64_t above, R *packed_a) {
     for (int64_t k = 0; k < p.terms; k += TERMS_AT_ONCE) {
         int64_t n = jaxcc_rt_least(p.terms - k, TERMS_AT_ONCE), most = jaxcc_rt_least(p.m, ROWS_AT_ONCE) + N(ROWS) - 1;
         R *packed_b = packed_a + N(PARTS) * n * (most - most % N(ROWS));
         for (int64_t column = 0; column < p.n; column += COLUMNS_AT_ONCE) {
             N(Product) slab = N(block)(p, 0, column, p.m, COLUMNS_AT_ONCE);
             for (int64_t x = 0; x < slab.n; x += N(COLUMNS))
-                N(put)(packed_b + N(PARTS) * x * n, slab.b + k * p.ldb + x, 1, p.ldb,
-                       jaxcc_rt_least(slab.n - x, N(COLUMNS)), N(COLUMNS), n, false);
+                N(put)(packed_b + N(PARTS) * x * n, N(part)(slab.b, x, k).at, slab.b.row, slab.b.column,
+                       jaxcc_rt_least(slab.n - x, N(COLUMNS)), N(COLUMNS), n, slab.b.conj);
             for (int64_t row = 0; row < p.m; row += ROWS_AT_ONCE) {
                 N(Product) at = N(block)(slab, row, 0, ROWS_AT_ONCE, slab.n);
                 for (int64_t y = 0; y < at.m; y += N(ROWS))
                     N(put)(packed_a + N(PARTS) * y * n, N(part)(at.a, y, k).at, at.a.row, at.a.column,
                            jaxcc_rt_least(at.m - y, N(ROWS)), N(ROWS), n, at.a.conj);
-                N(subtract_packed)(&at, packed_a, packed_b, n, upper ? column - row : p.m);
+                N(subtract_packed)(&at, packed_a, packed_b, n, lower ? column - row - above : -p.n);
             }
         }
     }
 }
-/* In pieces: of a whole matrix some rows, or if it has few, some columns; of an upper triangle rows from the diagonal
-   on. */
+/* In pieces: of a whole matrix some rows, or if it has few, some columns; of a lower triangle rows as far as the
+   diagonal. */
 typedef struct {
     const N(Product) * p;
-    bool upper;
+    bool lower;
     _Atomic bool *failed;
 } N(Pieces);
 static int64_t N(pieces)(const N(Pieces) * s) {
-    bool rows = s->upper || s->p->m > ROWS_AT_ONCE;
+    bool rows = s->lower || s->p->m > ROWS_AT_ONCE;
     return ((rows ? s->p->m : s->p->n) - 1) / (rows ? PIECE_ROWS : PIECE_COLUMNS) + 1;
 }
 static N(Product) N(piece)(const N(Pieces) * s, int64_t lo, int64_t hi) {
     int64_t row = lo * PIECE_ROWS, rows = (hi - lo) * PIECE_ROWS;
-    if (s->upper) return N(block)(*s->p, row, row, rows, s->p->n);
+    if (s->lower) return N(block)(*s->p, row, 0, rows, row + rows);
     if (s->p->m > ROWS_AT_ONCE) return N(block)(*s->p, row, 0, rows, s->p->n);
     return N(block)(*s->p, 0, lo * PIECE_COLUMNS, s->p->m, (hi - lo) * PIECE_COLUMNS);
 }
 static void N(subtract_pieces)(const N(Pieces) * s, int64_t lo, int64_t hi, T *room) {
-    int64_t step = s->upper ? 1 : hi - lo;
-    for (; lo < hi; lo += step) N(subtract_here)(N(piece)(s, lo, lo + step), s->upper, (R *)room);
+    N(subtract_here)(N(piece)(s, lo, hi), s->lower, s->lower ? lo * PIECE_ROWS : 0, (R *)room);
 }
 static void N(subtract_some)(void *pieces, int64_t lo, int64_t hi) {
     const N(Pieces) *s = pieces;
@@ -213,8 +178,8 @@ static void N(subtract_some)(void *pieces, int64_t lo, int64_t hi) {
     else
         *s->failed = true;
 }
-static OUTLINED void N(subtract)(const N(Product) * p, bool upper, Room room) {
-    N(Pieces) s = {p, upper, room.failed};
+static OUTLINED void N(subtract)(const N(Product) * p, bool lower, Room room) {
+    N(Pieces) s = {p, lower, room.failed};
     if (p->m <= 0 || p->n <= 0) return;
     if (room.failed && p->m * p->n * p->terms >= WORK_OF_THREADS)
         jaxcc_rt_parallel_for(N(subtract_some), &s, N(pieces)(&s), 1);
@@ -231,41 +196,56 @@ static void N(from_columns)(T *a, int64_t lda, const T *columns, int64_t m, int6
 }
 
 /* ---- triangular solves */
-/* X in the place of B (n × r), op(A) X = B; op(A) is lower triangular if `down`. */
+/* X in the place of B (n × r), op(A) X = B; op(A) is lower triangular if `down`. If `turned`, the columns of B are what
+   is ldb apart. */
 typedef struct {
     N(View) a;
-    bool down, unit;
+    bool down, unit, turned;
     T *b;
     int64_t ldb, n, r;
     _Atomic bool *failed;
 } N(Solve);
+static T *N(solve_at)(const N(Solve) * s, int64_t i, int64_t c) {
+    return s->b + (s->turned ? c * s->ldb + i : i * s->ldb + c);
+}
 /* At most BASE rows, one after the other, and at most SOLVED columns; copies of op(A), its rows BASE apart, and of B,
    its rows SOLVED apart, are in the nearest cache. */
 enum { N(SOLVED) = AT_ONCE * N(LANES_OF) / N(PARTS) };
 _Static_assert((int)N(SOLVED) <= (int)SOLVED_MOST, "room for a solve");
-/* x -= Σ f[k] b[k], rows of B ld apart, for k in [lo, hi) and some vectors of the rows. */
+/* x -= Σ f[k] b[k], rows of B ld apart, for k in [lo, hi) and some vectors of the rows; few vectors are two sums each,
+   so that none waits for the one before. */
 static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, const T *b, int64_t ld, int64_t lo,
                                                          int64_t hi, int vectors) {
 #if KIND < 2
-    N(vec) sum[AT_ONCE], *at = (N(vec) *)x;
+    N(vec) sum[AT_ONCE], more[AT_ONCE] = {0}, *at = (N(vec) *)x;
+    int64_t k = lo;
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++) sum[v] = at[v];
-    for (int64_t k = lo; k < hi; k++) {
+    for (; vectors < AT_ONCE && k + 2 <= hi; k += 2) {
+        const N(vec) *y = (const N(vec) *)(b + k * ld), *z = (const N(vec) *)(b + (k + 1) * ld);
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) sum[v] -= f[k] * y[v], more[v] -= f[k + 1] * z[v];
+    }
+    for (; k < hi; k++) {
         const N(vec) *y = (const N(vec) *)(b + k * ld);
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++) sum[v] -= f[k] * y[v];
     }
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) at[v] = sum[v];
+    for (int v = 0; v < vectors; v++) at[v] = sum[v] + more[v];
 #else
     for (int64_t k = lo; k < hi; k++)
         for (int64_t c = 0; c < vectors * N(LANES_OF) / 2; c++) x[c] -= f[k] * b[k * ld + c];
 #endif
 }
-/* By a pivot: complex numbers by multiplication by its reciprocal, as in LAPACK; those of floats in f64. */
+/* By a pivot: multiplication by its reciprocal, as in LAPACK, if that is a normal number; of c64 in f64. */
 static void N(divide)(T *x, int64_t n, T pivot) {
 #if KIND < 2
-    for (int64_t i = 0; i < n; i++) x[i] /= pivot;
+    const R f = 1 / pivot, small = KIND ? 0x1p-1022 : 0x1p-126f, size = FABS(f);
+    if (size >= small && size <= 1 / small)
+        for (int64_t i = 0; i < n; i++) x[i] *= f;
+    else
+        for (int64_t i = 0; i < n; i++) x[i] /= pivot;
 #elif KIND == 2
     c128 f = div_c128(1, pivot);
     for (int64_t i = 0; i < n; i++) x[i] = (T)((c128)x[i] * f);
@@ -275,12 +255,19 @@ static void N(divide)(T *x, int64_t n, T pivot) {
     for (int64_t i = 0; i < n; i++) x[i] = normal ? x[i] * f : DIV(x[i], pivot);
 #endif
 }
-static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T *restrict b, T *from, int64_t count) {
-    size_t bytes = sizeof(T) * (size_t)count;
-    for (int64_t i = 0; i < s->n; i++) {
-        if (count < N(SOLVED)) memset(b + i * N(SOLVED), 0, sizeof(T) * N(SOLVED));
-        memcpy(b + i * N(SOLVED), from + i * s->ldb, bytes);
-    }
+/* Copies B's columns from `c` on to b, or back. */
+static void N(copy_columns)(const N(Solve) * s, T *b, int64_t c, int64_t count, bool back) {
+    T *from = N(solve_at)(s, 0, c);
+    if (s->turned && back) N(transpose)(from, s->ldb, b, N(SOLVED), s->n, count);
+    if (s->turned && !back) N(transpose)(b, N(SOLVED), from, s->ldb, count, s->n);
+    for (int64_t i = 0; i < s->n && !s->turned; i++)
+        memcpy(back ? from + i * s->ldb : b + i * N(SOLVED), back ? b + i * N(SOLVED) : from + i * s->ldb,
+               sizeof(T) * (size_t)count);
+}
+static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T *restrict b, int64_t c,
+                                      int64_t count) {
+    for (int64_t i = 0; i < s->n && count < N(SOLVED); i++) memset(b + i * N(SOLVED), 0, sizeof(T) * N(SOLVED));
+    N(copy_columns)(s, b, c, count, false);
     for (int64_t step = 0; step < s->n; step++) {
         int64_t i = s->down ? step : s->n - 1 - step, lo = s->down ? 0 : i + 1, hi = s->down ? i : s->n;
         T *x = b + i * N(SOLVED);
@@ -291,8 +278,8 @@ static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T
         else
             N(row)(x, a + i * BASE, b, N(SOLVED), lo, hi, 1);
         if (!s->unit) N(divide)(x, count, a[i * BASE + i]);
-        memcpy(from + i * s->ldb, x, bytes);
     }
+    N(copy_columns)(s, b, c, count, true);
 }
 static OUTLINED void N(solve_base)(const N(Solve) * s, T *room) {
     T *a = room, *b = a + BASE * BASE;
@@ -302,12 +289,11 @@ static OUTLINED void N(solve_base)(const N(Solve) * s, T *room) {
         for (int64_t i = 0; i < s->n; i++) memcpy(a + i * BASE, N(part)(s->a, i, 0).at, sizeof(T) * (size_t)s->n);
     for (int64_t i = 0; s->a.conj && i < s->n; i++)
         for (int64_t k = 0; k < s->n; k++) a[i * BASE + k] = CONJ(a[i * BASE + k]);
-    for (int64_t c = 0; c < s->r; c += N(SOLVED))
-        N(solve_columns)(s, a, b, s->b + c, jaxcc_rt_least(s->r - c, N(SOLVED)));
+    for (int64_t c = 0; c < s->r; c += N(SOLVED)) N(solve_columns)(s, a, b, c, jaxcc_rt_least(s->r - c, N(SOLVED)));
 }
 /* Of rows [row, row + n). */
 static N(Solve) N(solve_rows)(N(Solve) s, int64_t row, int64_t n) {
-    s.a = N(part)(s.a, row, row), s.b += row * s.ldb, s.n = n;
+    s.a = N(part)(s.a, row, row), s.b = N(solve_at)(&s, row, 0), s.n = n;
     return s;
 }
 static void N(solve_here)(const N(Solve) * s, Room room) {
@@ -319,13 +305,16 @@ static void N(solve_here)(const N(Solve) * s, Room room) {
     int64_t first = s->down ? 0 : half, then = half - first, solved = s->down ? half : rest;
     N(Solve) known = N(solve_rows)(*s, first, solved), open = N(solve_rows)(*s, then, s->n - solved);
     N(solve_here)(&known, room);
-    N(subtract)(&(N(Product)){open.b, s->ldb, N(part)(s->a, then, first), known.b, s->ldb, open.n, s->r, solved}, false,
-                room);
+    N(View) a = N(part)(s->a, then, first), x = {known.b, s->turned ? s->ldb : 1, s->turned ? 1 : s->ldb, false};
+    N(Product) p = {open.b, s->ldb, s->turned ? x : a, s->turned ? a : x, open.n, s->r, solved};
+    if (s->turned) p.m = s->r, p.n = open.n;
+    N(subtract)(&p, false, room);
     N(solve_here)(&open, room);
 }
 static void N(solve_some)(void *solve, int64_t lo, int64_t hi) {
     N(Solve) s = *(const N(Solve) *)solve;
-    s.b += lo * PIECE_COLUMNS, s.r = jaxcc_rt_least(s.r - lo * PIECE_COLUMNS, (hi - lo) * PIECE_COLUMNS);
+    s.b = N(solve_at)(&s, 0, lo * PIECE_COLUMNS),
+    s.r = jaxcc_rt_least(s.r - lo * PIECE_COLUMNS, (hi - lo) * PIECE_COLUMNS);
     T *room = jaxcc_rt_workspace_get(jaxcc_rt_room(s.n, s.r) * (int64_t)sizeof(T));
     if (room)
         N(solve_here)(&s, (Room){room, NULL}), jaxcc_rt_workspace_put(room);
@@ -395,7 +384,7 @@ static void N(solve_column)(N(View) a, bool down, bool unit, T *x, int64_t n) {
 static void N(solve_blocks)(const T *a, T *b, int64_t n, int64_t r, bool lower, bool transposed, bool unit, Room room) {
     N(View) view = {a, transposed ? 1 : n, transposed ? n : 1, false};
     if (r >= N(LANES_OF) / 2) {
-        N(solve)(&(N(Solve)){view, lower != transposed, unit, b, r, n, r, NULL}, room);
+        N(solve)(&(N(Solve)){view, lower != transposed, unit, false, b, r, n, r, NULL}, room);
         return;
     }
     T *x = room.at;
@@ -406,12 +395,13 @@ static void N(solve_blocks)(const T *a, T *b, int64_t n, int64_t r, bool lower, 
     }
 }
 
-/* ---- Cholesky: U in the upper triangle, Uᴴ U = A */
+/* ---- Cholesky: L in the lower triangle, L Lᴴ = A */
 enum { N(GROUP) = N(SOLVED) / 2 < BASE ? N(SOLVED) / 2 : BASE }; /* columns at once */
 _Static_assert(BASE % N(GROUP) == 0, "whole groups");
+/* By rows of U = Lᵀ, or its conjugate, which conj(A) = Uᴴ U has. */
 static OUTLINED void N(cholesky_base)(T *a, int64_t lda, int64_t n, uint8_t *bad, T *u) {
-    for (int64_t i = 0; i < BASE; i++)
-        for (int64_t c = 0; c < BASE; c++) u[i * BASE + c] = i < n && c < n && c >= i ? a[i * lda + c] : 0;
+    if (n < BASE) memset(u, 0, sizeof(T) * BASE * BASE);
+    N(transpose)(u, BASE, a, lda, n, n);
     for (int64_t j = 0; j < n; j++) {
         T *x = u + j * BASE, f[BASE];
         int64_t from = j - j % N(GROUP);
@@ -421,57 +411,31 @@ static OUTLINED void N(cholesky_base)(T *a, int64_t lda, int64_t n, uint8_t *bad
         R d = RE(x[j]);
         *bad |= !(d > 0);
         d = SQRT(d);
-        for (int64_t c = from; c < BASE; c++) x[c] /= d;
+        N(divide)(x + from, BASE - from, d);
         x[j] = d;
     }
     for (int64_t i = 0; i < n; i++)
-        for (int64_t c = i; c < n; c++) a[i * lda + c] = u[i * BASE + c];
+        for (int64_t c = 0; c <= i; c++) a[i * lda + c] = u[c * BASE + i];
 }
-static void N(cholesky_upper)(T *a, int64_t lda, int64_t n, uint8_t *bad, Room room) {
+static void N(cholesky_lower)(T *a, int64_t lda, int64_t n, uint8_t *bad, Room room) {
     if (n <= BASE) {
         N(cholesky_base)(a, lda, n, bad, room.at);
         return;
     }
     int64_t half = jaxcc_rt_half(n, BASE), rest = n - half;
-    T *right = a + half, *low = right + half * lda;
-    N(cholesky_upper)(a, lda, half, bad, room);
-    N(solve)(&(N(Solve)){{a, 1, lda, KIND > 1}, true, false, right, lda, half, rest, NULL}, room);
-    N(subtract)(&(N(Product)){low, lda, {right, 1, lda, KIND > 1}, right, lda, rest, rest, half}, true, room);
-    N(cholesky_upper)(low, lda, rest, bad, room);
-}
-/* The conjugate transpose of m × n ≤ COPIED_AT_ONCE² numbers: whole lines of the caches are read and written. */
-static void N(turn_block)(T *to, const T *from, int64_t ld, int64_t m, int64_t n) {
-    T turned[COPIED_AT_ONCE * COPIED_AT_ONCE];
-    N(transpose)(turned, COPIED_AT_ONCE, from, ld, m, n);
-    for (int64_t c = 0; c < n; c++) {
-        T *x = turned + c * COPIED_AT_ONCE;
-        for (int64_t i = 0; KIND > 1 && i < m; i++) x[i] = CONJ(x[i]);
-        if (m == COPIED_AT_ONCE) /* no call, as the size is known */
-            memcpy(to + c * ld, x, sizeof(T) * COPIED_AT_ONCE);
-        else
-            memcpy(to + c * ld, x, sizeof(T) * (size_t)m);
-    }
-}
-/* The upper triangle's conjugates go to the lower one of `to`, or if `up` the lower's to the upper; what is on the
-   other side of the diagonal in its blocks changes too. */
-static void N(turn_triangle)(T *to, const T *from, int64_t n, bool up) {
-    for (int64_t i = 0; i < n; i += COPIED_AT_ONCE)
-        for (int64_t c = 0; c <= i; c += COPIED_AT_ONCE) {
-            int64_t low = i * n + c, high = c * n + i;
-            int64_t rows = jaxcc_rt_least(n - i, COPIED_AT_ONCE), columns = jaxcc_rt_least(n - c, COPIED_AT_ONCE);
-            if (up)
-                N(turn_block)(to + high, from + low, n, rows, columns);
-            else
-                N(turn_block)(to + low, from + high, n, columns, rows);
-        }
+    T *low = a + half * lda, *corner = low + half;
+    N(cholesky_lower)(a, lda, half, bad, room);
+    N(solve)(&(N(Solve)){{a, lda, 1, KIND > 1}, true, false, true, low, lda, half, rest, NULL}, room);
+    N(subtract)(&(N(Product)){corner, lda, {low, lda, 1, false}, {low, lda, 1, KIND > 1}, rest, rest, half}, true,
+                room);
+    N(cholesky_lower)(corner, lda, rest, bad, room);
 }
 /* As N(cholesky) for one matrix, `given`, of which the upper triangle stays as it is. */
 static void N(cholesky_blocks)(T *a, const T *given, int64_t n, uint8_t *bad, Room room) {
-    N(turn_triangle)(a, given, n, true);
-    N(cholesky_upper)(a, n, n, bad, room);
-    N(turn_triangle)(a, a, n, false);
-    for (int64_t i = 0; i < n; i++)
-        memcpy(a + i * (n + 1) + 1, given + i * (n + 1) + 1, sizeof(T) * (size_t)(n - 1 - i));
+    const int64_t one = sizeof(T);
+    for (int64_t i = 0; i < n; i++) jaxcc_rt_copy(a + i * n, given + i * n, one * (i + 1));
+    N(cholesky_lower)(a, n, n, bad, room); /* tiles on the diagonal change what is above it, too */
+    for (int64_t i = 0; i < n; i++) jaxcc_rt_copy(a + i * (n + 1) + 1, given + i * (n + 1) + 1, one * (n - 1 - i));
 }
 
 /* ---- LU */
@@ -576,9 +540,10 @@ static void N(lu_blocks)(T *a, int64_t lda, int64_t m, int64_t n, int32_t *pivot
     T *right = a + half, *low = a + half * lda;
     N(lu_blocks)(a, lda, m, half, pivots, room);
     N(swap_rows)(right, lda, n - half, pivots, half);
-    N(solve)(&(N(Solve)){{a, lda, 1, false}, true, true, right, lda, half, n - half, NULL}, room);
+    N(solve)(&(N(Solve)){{a, lda, 1, false}, true, true, false, right, lda, half, n - half, NULL}, room);
     if (m == half) return;
-    N(Product) p = {right + half * lda, lda, {low, lda, 1, false}, right, lda, m - half, n - half, half};
+    N(View) left = {low, lda, 1, false}, above = {right, 1, lda, false};
+    N(Product) p = {right + half * lda, lda, left, above, m - half, n - half, half};
     N(subtract)(&p, false, room);
     N(lu_blocks)(right + half * lda, lda, m - half, n - half, pivots + half, room);
     N(swap_rows)(low, lda, half, pivots + half, k - half);
@@ -704,7 +669,8 @@ static void N(apply_reflectors)(const N(Reflectors) * h, bool turned, T *c, int6
     if (n <= 0) return;
     int64_t count = h->count;
     memset(h->w, 0, sizeof(T) * (size_t)(count * n));
-    N(Product) p = {h->w + ones, n, {h->v, h->m, 1, KIND > 1}, c + ones, ldc, count, n - ones, h->m};
+    N(View) v = {h->v, h->m, 1, KIND > 1}, rest = {c + ones, 1, ldc, false};
+    N(Product) p = {h->w + ones, n, v, rest, count, n - ones, h->m};
     N(subtract)(&p, false, h->room); /* -Vᴴ C */
     for (int64_t i = 0; i < count; i++)
         for (int64_t e = 0; e < ones; e++) h->w[i * n + e] = -CONJ(h->v[i * h->m + e]);
@@ -719,7 +685,7 @@ static void N(apply_reflectors)(const N(Reflectors) * h, bool turned, T *c, int6
             for (int64_t e = 0; e < n; e++) x[e] -= g * y[e];
         }
     }
-    N(subtract)(&(N(Product)){c, ldc, {h->v, 1, h->m, false}, h->w, n, h->m, n, count}, false, h->room);
+    N(subtract)(&(N(Product)){c, ldc, {h->v, 1, h->m, false}, {h->w, 1, n, false}, h->m, n, count}, false, h->room);
 }
 /* V's ones and zeros. */
 static void N(unit_lower)(const N(Reflectors) * h) {

@@ -42,7 +42,7 @@ static void F(cholesky_one)(Job *j, int64_t i, void *scratch) {
     if (n > SMALL) {
         level[j->level](x, a, n, &bad, jaxcc_rt_job_room(j, scratch));
     } else {
-        memcpy(x, a, sizeof(T) * (size_t)(n * n));
+        jaxcc_rt_copy(x, a, (int64_t)sizeof(T) * n * n);
         F(cholesky)(x, n, &bad);
     }
     if (bad) F(fill_nan)(x, n * n);
@@ -73,7 +73,7 @@ static void F(lu_one)(Job *j, int64_t i, void *scratch) {
     static void (*const level[])(T *, int64_t, int64_t, int64_t, int32_t *, Room) = LEVELS(lu_blocks);
     T *x = (T *)j->arrays[1] + i * m * n;
     int32_t *pivots = (int32_t *)j->arrays[2] + i * k;
-    memcpy(x, (const T *)j->arrays[0] + i * m * n, sizeof(T) * (size_t)(m * n));
+    jaxcc_rt_copy(x, (const T *)j->arrays[0] + i * m * n, (int64_t)sizeof(T) * m * n);
     if (m > SMALL || n > SMALL)
         level[j->level](x, n, m, n, pivots, jaxcc_rt_job_room(j, scratch));
     else
@@ -106,7 +106,7 @@ static void F(triangular_one)(Job *j, int64_t i, void *scratch) {
     const T *a = (const T *)j->arrays[0] + i * n * n;
     static void (*const level[])(const T *, T *, int64_t, int64_t, bool, bool, bool, Room) = LEVELS(solve_blocks);
     T *x = (T *)j->arrays[2] + i * n * r;
-    memcpy(x, (const T *)j->arrays[1] + i * n * r, sizeof(T) * (size_t)(n * r));
+    jaxcc_rt_copy(x, (const T *)j->arrays[1] + i * n * r, (int64_t)sizeof(T) * n * r);
     if (n > SMALL)
         level[j->level](a, x, n, r, s[3], s[4], s[5], jaxcc_rt_job_room(j, scratch));
     else
@@ -136,7 +136,7 @@ static void F(geqrf_one)(Job *j, int64_t i, void *scratch) {
     int64_t m = j->sizes[1], n = j->sizes[2], k = jaxcc_rt_least(m, n);
     static void (*const level[])(T *, int64_t, int64_t, T *, Room) = LEVELS(qr_blocks);
     T *x = (T *)j->arrays[1] + i * m * n, *taus = (T *)j->arrays[2] + i * k;
-    memcpy(x, (const T *)j->arrays[0] + i * m * n, sizeof(T) * (size_t)(m * n));
+    jaxcc_rt_copy(x, (const T *)j->arrays[0] + i * m * n, (int64_t)sizeof(T) * m * n);
     if (m > SMALL || n > SMALL)
         level[j->level](x, m, n, taus, jaxcc_rt_job_room(j, scratch));
     else
@@ -166,7 +166,7 @@ static void F(orgqr_one)(Job *j, int64_t i, void *scratch) {
     static void (*const level[])(T *, int64_t, int64_t, int64_t, const T *, Room) = LEVELS(q_blocks);
     T *x = (T *)j->arrays[2] + i * m * n;
     const T *taus = (const T *)j->arrays[1] + i * k;
-    memcpy(x, (const T *)j->arrays[0] + i * m * n, sizeof(T) * (size_t)(m * n));
+    jaxcc_rt_copy(x, (const T *)j->arrays[0] + i * m * n, (int64_t)sizeof(T) * m * n);
     if (m > SMALL)
         level[j->level](x, m, n, k, taus, jaxcc_rt_job_room(j, scratch));
     else
@@ -198,7 +198,7 @@ static void F(ormqr_one)(Job *j, int64_t i, void *scratch) {
     bool left = s[5], turned = s[6];
     const T *a = (const T *)j->arrays[0] + i * m * n, *taus = (const T *)j->arrays[1] + i * k;
     T *c = (T *)j->arrays[3] + i * m * r;
-    memcpy(c, (const T *)j->arrays[2] + i * m * r, sizeof(T) * (size_t)(m * r));
+    jaxcc_rt_copy(c, (const T *)j->arrays[2] + i * m * r, (int64_t)sizeof(T) * m * r);
     for (int64_t step = 0; step < k; step++) {
         int64_t h = left == turned ? step : k - 1 - step;
         T tau = KIND > 1 && turned ? CONJ(taus[h]) : taus[h];
@@ -225,7 +225,7 @@ static void F(gtsv_one)(Job *j, int64_t i, void *scratch) {
     memcpy(dl, (const T *)j->arrays[0] + i * n, sizeof(T) * (size_t)n);
     memcpy(d, (const T *)j->arrays[1] + i * n, sizeof(T) * (size_t)n);
     memcpy(du, (const T *)j->arrays[2] + i * n, sizeof(T) * (size_t)n);
-    memcpy(x, (const T *)j->arrays[3] + i * n * r, sizeof(T) * (size_t)(n * r));
+    jaxcc_rt_copy(x, (const T *)j->arrays[3] + i * n * r, (int64_t)sizeof(T) * n * r);
     R most = 0;
     for (int64_t k = 0; k < n; k++) {
         R v = SIZE1(dl[k]) + SIZE1(d[k]) + SIZE1(du[k]);
@@ -279,7 +279,7 @@ ENTRY(gtsv) { RUN(gtsv, 4 * (sizes[1] + 1) * (int64_t)sizeof(T), 10 * sizes[1] *
 static void F(update_one)(Job *j, int64_t i, void *scratch) {
     int64_t n = j->sizes[1];
     T *r = (T *)j->arrays[2] + i * n * n, *z = scratch;
-    memcpy(r, (const T *)j->arrays[0] + i * n * n, sizeof(T) * (size_t)(n * n));
+    jaxcc_rt_copy(r, (const T *)j->arrays[0] + i * n * n, (int64_t)sizeof(T) * n * n);
     memcpy(z, (const T *)j->arrays[1] + i * n, sizeof(T) * (size_t)n);
     for (int64_t k = 0; k < n; k++) {
         T x = r[k * n + k], y = z[k], c = 1, s = 0;

@@ -19,6 +19,9 @@ void jaxcc_rt_set_print(jaxcc_print *, void *user);
 void *jaxcc_rt_workspace_get(int64_t bytes);
 void jaxcc_rt_workspace_put(void *);
 
+/* copy.c: as memcpy. */
+void jaxcc_rt_copy(void *to, const void *from, int64_t bytes);
+
 /* The calling thread's last failure; "" before the first. */
 const char *jaxcc_rt_error(void);
 /* Each sets this text and returns the status. */

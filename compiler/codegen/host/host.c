@@ -38,8 +38,16 @@ void host_store(Host *h, Val v, V pointer) {
     em_store(h->e, em_to_memory(h->e, d, host_scalar(h, v)), pointer, dtype_bytes(d));
 }
 V host_bytes(Host *h, Val v) { return frame_dim(&h->frame, plan_bytes(h->plan, v)); }
+enum { COPIED_HERE = 1024 }; /* bytes, by instructions; more by a call */
 void host_copy(Host *h, V to, V from, V bytes) {
-    (h->plan->target->device ? device_copy : host_copy_words)(h, to, from, bytes);
+    V o[3] = {to, from, bytes};
+    int64_t few;
+    if (h->plan->target->device)
+        device_copy(h, to, from, bytes);
+    else if (em_known(bytes, &few) && few < COPIED_HERE)
+        host_copy_words(h, to, from, bytes);
+    else
+        em_call(h->e, "jaxcc_rt_copy", no_type, 3, o);
 }
 void host_copy_words(Host *h, V to, V from, V bytes) {
     V o[3] = {to, from, bytes};
