@@ -268,6 +268,9 @@ static Pair transform_real(Builder *b, Val x, Axis a) {
     if (b->failed) return (Pair){VAL_FAILED, VAL_FAILED};
     int64_t r = sequences(b, a);
     if (r) return transform_odd(b, x, a, r);
+    int64_t p[MOST_FACTORS];
+    if (n % 2 && radices(n, p) && fft_is_real_prime(p[0]) && !options_for_device(b->cx->options))
+        return fft_real_prime(b, x, a, p[0]);
     if (n % 2) {
         Pair z = fft_transform(b, (Pair){x, b_full_like(b, x, 0)}, a);
         return sliced(b, z, 1, 0, h + 1);

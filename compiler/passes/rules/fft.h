@@ -36,6 +36,11 @@ Pair fft_joined(Builder *, Prim how, ParamKey key, int64_t axis, uint32_t n, con
 Pair fft_transform(Builder *, Pair, Axis);
 /* The same of a prime length above FFT_WRITTEN_OUT, by other means (fft_primes.c). */
 Pair fft_prime(Builder *, Pair, Axis);
+/* Of n = p m real numbers, both odd, n // 2 + 1 results. The first pass makes z_k[q], k < p, of real numbers, and
+   transforms of length m of z_k[q] w_n^(k q) are X_(k + p k'). Those with k > p / 2 are left out: they are the
+   conjugates of X_(p - k + p (m - 1 - k')). */
+bool fft_is_real_prime(int64_t p);
+Pair fft_real_prime(Builder *, Val x, Axis, int64_t p);
 enum { FFT_WRITTEN_OUT = NUMBERS_PRIME }; /* primes up to this are written out as sums */
 
 #endif

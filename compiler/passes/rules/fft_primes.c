@@ -73,37 +73,64 @@ static Pair rader(Builder *b, Pair z, Axis a) {
     Pair sums = taken(b, fft_joined(b, P_concatenate, K_dimension, 1, 2, part), to, n);
     return plus(b, sums, spread(b, first, 3, dims, (int64_t[]){0, 1, 2}));
 }
-/* Σ_j m[k, j] z[o, j, i] as [o, k, i]. */
-static Pair by_rows(Builder *b, Val m, Pair z) {
+/* Σ_j m[k, j] x[o, j, i] as [o, k, i]. */
+static Val by_rows(Builder *b, Val m, Val x) {
     static int64_t axis = 1;
-    static const int64_t order[3] = {1, 0, 2};
     Contraction c = {.contracted = {{&axis, 1}, {&axis, 1}}};
-    return (Pair){b_transpose(b, b_dot_general(b, m, z.re, c), order),
-                  b_transpose(b, b_dot_general(b, m, z.im, c), order)};
+    return b_transpose(b, b_dot_general(b, m, x, c), (int64_t[]){1, 0, 2});
 }
-/* Products with the matrices of cosines and of sines, of sums and of differences: with s, d = z_j ± z_(n-j) for j up to
-   h = (n - 1) / 2,
-
-     Z_k, Z_(n-k) = (z_0 + Σ cos(2πjk/n) s_j) ∓ i Σ sin(2πjk/n) d_j    for k up to h,
-
-   a quarter of the operations of the whole matrix. */
-static Pair by_matrix(Builder *b, Pair z, Axis a) {
-    static const int64_t all[3] = {0, 1, 2};
-    int64_t n = a.n, h = n / 2;
-    Dtype t = shape(b, z)->dtype;
+/* Of real numbers x_j, j < n = 2h + 1: x_0 + Σ cos(2πjk/n) s_j for k ≤ h, and -Σ sin(2πjk/n) d_j for 0 < k ≤ h, with
+   s, d = x_j ± x_(n-j) for 0 < j ≤ h: a quarter of the operations of the whole matrix. */
+typedef struct {
+    Val cosines, sines;
+} Halves;
+static Halves halves(Builder *b, Val x, Axis a) {
+    int64_t n = a.n, h = n / 2, axis = 1;
+    Dtype t = b_type(b, x)->dtype;
     Number *w = arena_new(b->cx->arena, Number, (h + 1) * h);
     for (int64_t k = 0; k <= h; k++)
         for (int64_t j = 0; j < h; j++) w[k * h + j] = number_root((j + 1) * k, n); /* cos, -sin */
     Val cosines = numbers_table(b, t, 2, (Dim[]){h + 1, h}, w).re;
     Val sines = numbers_table(b, t, 2, (Dim[]){h, h}, w + h).im;
-    Pair low = sliced(b, z, 1, 1, h + 1), high = reversed(b, sliced(b, z, 1, h + 1, n), 1);
-    Pair first = spread(b, sliced(b, z, 1, 0, 1), 3, (Dim[]){a.outer, h + 1, a.inner}, all);
-    Pair even = plus(b, first, by_rows(b, cosines, plus(b, low, high))), rest = sliced(b, even, 1, 1, h + 1);
-    Pair odd = by_rows(b, sines, minus(b, low, high));
+    Val low = b_slice_axis(b, x, 1, 1, h + 1), high = b_rev(b, b_slice_axis(b, x, 1, h + 1, n), 1, &axis);
+    Val first = b_broadcast(b, b_slice_axis(b, x, 1, 0, 1), 3, (Dim[]){a.outer, h + 1, a.inner}, (int64_t[]){0, 1, 2});
+    return (Halves){b_add(b, first, by_rows(b, cosines, b_add(b, low, high))), by_rows(b, sines, b_sub(b, low, high))};
+}
+/* By products with the matrices of cosines and of sines: Z_k, Z_(n-k) = cosines ± i sines. */
+static Pair by_matrix(Builder *b, Pair z, Axis a) {
+    int64_t h = a.n / 2;
+    Halves re = halves(b, z.re, a), im = halves(b, z.im, a);
+    Pair even = {re.cosines, im.cosines}, rest = sliced(b, even, 1, 1, h + 1);
     Pair part[3] = {sliced(b, even, 1, 0, 1),
-                    {b_sub(b, rest.re, odd.im), b_add(b, rest.im, odd.re)},
-                    reversed(b, (Pair){b_add(b, rest.re, odd.im), b_sub(b, rest.im, odd.re)}, 1)};
+                    {b_sub(b, rest.re, im.sines), b_add(b, rest.im, re.sines)},
+                    reversed(b, (Pair){b_add(b, rest.re, im.sines), b_sub(b, rest.im, re.sines)}, 1)};
     return fft_joined(b, P_concatenate, K_dimension, 1, 3, part);
+}
+bool fft_is_real_prime(int64_t p) { return p > FFT_WRITTEN_OUT && p <= BY_MATRIX; }
+/* z[k, q] w_n^(k q), k ≤ p / 2. */
+static Pair turned(Builder *b, Pair z, const Dim *dims, int64_t n) {
+    int64_t rows = dims[1], m = dims[2];
+    Number *w = arena_new(b->cx->arena, Number, rows * m);
+    for (int64_t k = 0; k < rows; k++)
+        for (int64_t q = 0; q < m; q++) w[k * m + q] = number_root(k * q % n, n);
+    Pair all = numbers_table(b, shape(b, z)->dtype, 2, &dims[1], w);
+    return product(b, z, spread(b, all, 4, dims, (int64_t[]){1, 2}));
+}
+Pair fft_real_prime(Builder *b, Val x, Axis a, int64_t p) {
+    int64_t m = a.n / p, h = p / 2;
+    Dim rows[4] = {a.outer, h + 1, m, a.inner};
+    Axis first = {a.outer, p, dim_mul(b_types(b), m, a.inner)},
+         then = {dim_mul(b_types(b), a.outer, h + 1), m, a.inner};
+    Halves z = halves(b, b_reshape(b, x, 3, (Dim[]){first.outer, p, first.inner}), first);
+    Val sines = b_pad(b, z.sines, b_float(b, b_type(b, x)->dtype, 0), (Dim[9]){[3] = 1}); /* none for k = 0 */
+    Pair y = turned(b, reshaped(b, (Pair){z.cosines, sines}, 4, rows), rows, a.n);
+    y = reshaped(b, fft_transform(b, reshaped(b, y, 3, (Dim[]){then.outer, m, a.inner}), then), 4, rows);
+    Pair other = reversed(b, reversed(b, sliced(b, y, 1, 1, h + 1), 1), 2);
+    other.im = b_neg(b, other.im);
+    Pair part[2] = {sliced(b, y, 2, 0, m / 2 + 1), sliced(b, other, 2, 0, m / 2 + 1)};
+    y = fft_joined(b, P_concatenate, K_dimension, 1, 2, part);
+    y = (Pair){b_transpose(b, y.re, (int64_t[]){0, 2, 1, 3}), b_transpose(b, y.im, (int64_t[]){0, 2, 1, 3})};
+    return sliced(b, reshaped(b, y, 3, (Dim[]){a.outer, (m / 2 + 1) * p, a.inner}), 1, 0, a.n / 2 + 1);
 }
 /* What a transform costs: additions, of sums that are written out. */
 static int64_t additions(int64_t n) {
