@@ -6,8 +6,8 @@
 typedef char Vector __attribute__((vector_size(16), aligned(1), may_alias));
 enum {
     AT_ONCE = 8,
-    SIZE = AT_ONCE * sizeof(Vector),
-    LARGE = 1 << 20 /* more goes past the caches, which memcpy knows the sizes of */
+    SIZE = AT_ONCE * sizeof(Vector), /* bytes */
+    LARGE = 1 << 20                  /* bytes: more goes past the caches, which memcpy knows the sizes of */
 };
 
 void jaxcc_rt_copy(void *to, const void *from, int64_t bytes) {

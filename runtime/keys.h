@@ -73,31 +73,31 @@ ALWAYS bool N(any)(N(Ints) v) {
     return all != 0;
 #endif
 }
-/* How many of n elements, a multiple of CHUNK, come after the one that this key is of: all before the first CHUNK with
-   one that may not. */
-ALWAYS int64_t N(after_of)(const U *x, int64_t n, KEY key, int64_t order, bool flip) {
+/* How many of n elements, a multiple of CHUNK, come after the one that this key is of, or unless `equals` are the same:
+   all before the first CHUNK with one that may not. */
+ALWAYS int64_t N(after_of)(const U *x, int64_t n, KEY key, bool equals, int64_t order, bool flip) {
     U last;
     key ^= flip ? ONES : 0;
     N(values)(&last, &key, 1, order);
-    N(Ints) end = (N(Ints)){0} + last;
+    N(Ints) end = (N(Ints)){0} + last, same = (N(Ints)){0} + (equals ? 0 : ONES);
     int64_t i = 0;
     for (; i + CHUNK <= n; i += CHUNK) {
         N(Ints) found = {0}, v;
         for (int64_t k = 0; k < CHUNK; k += VECTOR / (int64_t)sizeof(U)) {
             memcpy(&v, x + i + k, sizeof v);
-            found |= ~N(before)(end, v, order, flip);
+            found |= ~(N(before)(end, v, order, flip) | ((N(Ints))(v == end) & same));
         }
         if (N(any)(found)) break;
     }
     return i;
 }
-static int64_t N(after)(const void *x, int64_t n, uint64_t key, int64_t order, bool flip) {
-    return BY_ORDER(N(after_of), x, n, (KEY)key);
+static int64_t N(after)(const void *x, int64_t n, uint64_t key, bool equals, int64_t order, bool flip) {
+    return BY_ORDER(N(after_of), x, n, (KEY)key, equals);
 }
-/* One of every LANES elements, mostly the first of them in order; the last n mod LANES are not looked at. */
-ALWAYS void N(firsts_of)(N(Ints) * first, const U *x, int64_t n, int64_t order, bool flip) {
+/* Of each lane of LANES elements, `step` apart, mostly the first one in order. */
+ALWAYS void N(firsts_of)(N(Ints) * first, const U *x, int64_t n, int64_t step, int64_t order, bool flip) {
     memcpy(first, x, FIRSTS * sizeof *first);
-    for (int64_t i = N(LANES); i + N(LANES) <= n; i += N(LANES))
+    for (int64_t i = step; i + N(LANES) <= n; i += step)
         for (int64_t j = 0; j < FIRSTS; j++) {
             const U *from = x + i + j * (N(LANES) / FIRSTS);
             __builtin_prefetch((const void *)((uintptr_t)from + AHEAD)); /* beyond the array at its end */
@@ -107,13 +107,14 @@ ALWAYS void N(firsts_of)(N(Ints) * first, const U *x, int64_t n, int64_t order, 
             first[j] = (v & take) | (first[j] & ~take);
         }
 }
-/* A key that at least k of the n elements have or come before: the k-th of those first ones. All ones: that is not
-   worth the search. */
+/* A key that at least k of the n elements have or come before: the k-th of those first ones, which are looked for in an
+   eighth of a long row. All ones: that is not worth the search. */
 static uint64_t N(bound)(const void *x, int64_t n, int64_t k, int64_t order, bool flip) {
     N(Ints) first[FIRSTS];
     KEY key[N(LANES)], bound = ONES;
-    if (2 * k > N(LANES) || n < FIRST_ROWS * N(LANES)) return bound;
-    BY_ORDER(N(firsts_of), first, x, n);
+    const bool is_long = n >= FIRST_SHARE * FIRST_ROWS * N(LANES);
+    if (2 * k > N(LANES) || n < FIRST_ROWS * N(LANES) || (k < FIRST_FEW && !is_long)) return bound;
+    BY_ORDER(N(firsts_of), first, x, n, (is_long ? FIRST_SHARE : 1) * N(LANES));
     N(keys)(key, first, N(LANES), order, flip);
     for (int64_t i = 0; i < N(LANES); i++) {
         KEY rank = 0;

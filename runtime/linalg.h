@@ -62,7 +62,7 @@ enum { TERMS_AT_ONCE = 256, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 512 };
 enum { BASE = 32, COLUMNS_OF_LU = 16, REFLECTORS = 32 };
 /* steps of an LU factorization that are done to the rest of a panel at once, and columns of that; */
 enum { LU_STEPS = 4, LU_COLUMNS = 2 };
-/* vectors of a row that stay in registers, of at most so many numbers; rows and columns of a triangle that are turned at once; */
+/* vectors of a row that stay in registers, of at most so many numbers; */
 enum { AT_ONCE = 8, SOLVED_MOST = AT_ONCE * 16 };
 /* rows or columns of a product and columns of a solve that a thread does at least, multiples of those of tiles, and the
    products of numbers from which threads are worth their start (about 40 us of one). */

@@ -16,7 +16,9 @@ enum {
     N(ROWS) = KIND < 2 ? (WIDE == 64   ? 12
                           : WIDE == 32 ? 6
                                        : 4)
-                       : (WIDE == 64 ? 8 : 4),
+                       : (WIDE == 64   ? 8
+                          : WIDE == 32 ? 6
+                                       : 4),
     N(VECTORS) = KIND < 2 ? 2 : 1,
     N(COLUMNS) = N(VECTORS) * N(LANES_OF),
 };
@@ -130,7 +132,8 @@ static OUTLINED void N(subtract_packed)(const N(Product) * p, const R *a, const 
         }
     }
 }
-/* On one thread; if `lower`, at least what is below C's diagonal, which begins in row `above`, or on it. */
+/* On one thread; if `lower`, at least what is below the diagonal of a triangle, or on it; C's first row is
+   its row `above`. */
 static OUTLINED void N(subtract_here)(N(Product) p, bool lower, int64_t above, R *packed_a) {
     for (int64_t k = 0; k < p.terms; k += TERMS_AT_ONCE) {
         int64_t n = jaxcc_rt_least(p.terms - k, TERMS_AT_ONCE), most = jaxcc_rt_least(p.m, ROWS_AT_ONCE) + N(ROWS) - 1;
@@ -140,7 +143,8 @@ static OUTLINED void N(subtract_here)(N(Product) p, bool lower, int64_t above, R
             for (int64_t x = 0; x < slab.n; x += N(COLUMNS))
                 N(put)(packed_b + N(PARTS) * x * n, N(part)(slab.b, x, k).at, slab.b.row, slab.b.column,
                        jaxcc_rt_least(slab.n - x, N(COLUMNS)), N(COLUMNS), n, slab.b.conj);
-            for (int64_t row = 0; row < p.m; row += ROWS_AT_ONCE) {
+            int64_t first = lower && column > above ? column - above : 0;
+            for (int64_t row = first - first % ROWS_AT_ONCE; row < p.m; row += ROWS_AT_ONCE) {
                 N(Product) at = N(block)(slab, row, 0, ROWS_AT_ONCE, slab.n);
                 for (int64_t y = 0; y < at.m; y += N(ROWS))
                     N(put)(packed_a + N(PARTS) * y * n, N(part)(at.a, y, k).at, at.a.row, at.a.column,
@@ -212,44 +216,73 @@ static T *N(solve_at)(const N(Solve) * s, int64_t i, int64_t c) {
    its rows SOLVED apart, are in the nearest cache. */
 enum { N(SOLVED) = AT_ONCE * N(LANES_OF) / N(PARTS) };
 _Static_assert((int)N(SOLVED) <= (int)SOLVED_MOST, "room for a solve");
-/* x -= Σ f[k] b[k], rows of B ld apart, for k in [lo, hi) and some vectors of the rows; few vectors are two sums each,
-   so that none waits for the one before. */
-static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, const T *b, int64_t ld, int64_t lo,
-                                                         int64_t hi, int vectors) {
+#if KIND > 1
+/* Real parts in the place of imaginary ones. */
+static N(vec) N(swapped)(N(vec) x) {
+    N(vec) y;
+#pragma GCC unroll 16
+    for (int i = 0; i < N(LANES_OF); i++) y[i] = x[i ^ 1];
+    return y;
+}
+#endif
+/* sum -= f y, some vectors of numbers. */
+static inline __attribute__((always_inline)) void N(subtract_multiple)(N(vec) * sum, T f, const N(vec) * y,
+                                                                       int vectors) {
 #if KIND < 2
-    N(vec) sum[AT_ONCE], more[AT_ONCE] = {0}, *at = (N(vec) *)x;
-    int64_t k = lo;
 #pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) sum[v] = at[v];
-    for (; vectors < AT_ONCE && k + 2 <= hi; k += 2) {
-        const N(vec) *y = (const N(vec) *)(b + k * ld), *z = (const N(vec) *)(b + (k + 1) * ld);
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) sum[v] -= f[k] * y[v], more[v] -= f[k + 1] * z[v];
-    }
-    for (; k < hi; k++) {
-        const N(vec) *y = (const N(vec) *)(b + k * ld);
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) sum[v] -= f[k] * y[v];
-    }
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) at[v] = sum[v] + more[v];
+    for (int v = 0; v < vectors; v++) sum[v] -= f * y[v];
 #else
-    for (int64_t k = lo; k < hi; k++)
-        for (int64_t c = 0; c < vectors * N(LANES_OF) / 2; c++) x[c] -= f[k] * b[k * ld + c];
+    N(vec) turned; /* i f, without i */
+#pragma GCC unroll 16
+    for (int l = 0; l < N(LANES_OF); l++) turned[l] = l % 2 ? IM(f) : -IM(f);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) sum[v] -= RE(f) * y[v], sum[v] -= turned * N(swapped)(y[v]);
 #endif
 }
-/* By a pivot: multiplication by its reciprocal, as in LAPACK, if that is a normal number; of c64 in f64. */
-static void N(divide)(T *x, int64_t n, T pivot) {
-#if KIND < 2
-    const R f = 1 / pivot, small = KIND ? 0x1p-1022 : 0x1p-126f, size = FABS(f);
+/* x -= Σ f[k] b[k], rows of B ld apart, for k in [lo, hi) and some vectors of the rows; few vectors are several sums
+   each, so that none waits for the one before. */
+static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, const T *b, int64_t ld, int64_t lo,
+                                                         int64_t hi, int vectors) {
+    enum { MOST_SUMS = 4 };
+    const int sums = vectors == 1 ? MOST_SUMS : vectors < AT_ONCE ? 2 : 1;
+    N(vec) sum[MOST_SUMS][AT_ONCE], *at = (N(vec) *)x;
+    int64_t k = lo;
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) sum[0][v] = at[v];
+#pragma GCC unroll 4
+    for (int i = 1; i < sums; i++)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) sum[i][v] = -(N(vec)){0}; /* x + -0 is x, -0 too */
+    for (; k + sums <= hi; k += sums)
+#pragma GCC unroll 4
+        for (int i = 0; i < sums; i++)
+            N(subtract_multiple)(sum[i], f[k + i], (const N(vec) *)(b + (k + i) * ld), vectors);
+    for (; k < hi; k++) N(subtract_multiple)(sum[0], f[k], (const N(vec) *)(b + k * ld), vectors);
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) {
+#pragma GCC unroll 4
+        for (int i = 1; i < sums; i++) sum[0][v] += sum[i][v];
+        at[v] = sum[0][v];
+    }
+}
+/* By a pivot: multiplication by its reciprocal, as in LAPACK, if that is a normal number. */
+static void N(divide_by_real)(R *x, int64_t n, R pivot) {
+    const R f = 1 / pivot, small = KIND % 2 ? 0x1p-1022 : 0x1p-126f, size = FABS(f);
     if (size >= small && size <= 1 / small)
         for (int64_t i = 0; i < n; i++) x[i] *= f;
     else
         for (int64_t i = 0; i < n; i++) x[i] /= pivot;
-#elif KIND == 2
+}
+/* The same for complex numbers; those of floats in f64. */
+static void N(divide)(T *x, int64_t n, T pivot) {
+    if (IM(pivot) == 0) {
+        N(divide_by_real)((R *)x, N(PARTS) * n, RE(pivot));
+        return;
+    }
+#if KIND == 2
     c128 f = div_c128(1, pivot);
     for (int64_t i = 0; i < n; i++) x[i] = (T)((c128)x[i] * f);
-#else
+#elif KIND == 3
     bool normal = SIZE1(pivot) > 0x1p-900 && SIZE1(pivot) < 0x1p900;
     T f = normal ? DIV((T)1, pivot) : 0;
     for (int64_t i = 0; i < n; i++) x[i] = normal ? x[i] * f : DIV(x[i], pivot);
@@ -258,22 +291,32 @@ static void N(divide)(T *x, int64_t n, T pivot) {
 /* Copies B's columns from `c` on to b, or back. */
 static void N(copy_columns)(const N(Solve) * s, T *b, int64_t c, int64_t count, bool back) {
     T *from = N(solve_at)(s, 0, c);
-    if (s->turned && back) N(transpose)(from, s->ldb, b, N(SOLVED), s->n, count);
-    if (s->turned && !back) N(transpose)(b, N(SOLVED), from, s->ldb, count, s->n);
-    for (int64_t i = 0; i < s->n && !s->turned; i++)
-        memcpy(back ? from + i * s->ldb : b + i * N(SOLVED), back ? b + i * N(SOLVED) : from + i * s->ldb,
-               sizeof(T) * (size_t)count);
+    if (s->turned) {
+        if (back)
+            N(transpose)(from, s->ldb, b, N(SOLVED), s->n, count);
+        else
+            N(transpose)(b, N(SOLVED), from, s->ldb, count, s->n);
+        return;
+    }
+    for (int64_t i = 0; i < s->n; i++) {
+        T *x = from + i * s->ldb, *y = b + i * N(SOLVED);
+        memcpy(back ? x : y, back ? y : x, sizeof(T) * (size_t)count);
+    }
 }
 static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T *restrict b, int64_t c,
                                       int64_t count) {
-    for (int64_t i = 0; i < s->n && count < N(SOLVED); i++) memset(b + i * N(SOLVED), 0, sizeof(T) * N(SOLVED));
+    const int64_t one = N(LANES_OF) / N(PARTS), width = count > N(SOLVED) / 2 ? N(SOLVED)
+                                                        : count > one         ? N(SOLVED) / 2
+                                                                              : one;
+    for (int64_t i = 0; i < s->n && count < width; i++)
+        memset(b + i * N(SOLVED) + count, 0, sizeof(T) * (size_t)(width - count));
     N(copy_columns)(s, b, c, count, false);
     for (int64_t step = 0; step < s->n; step++) {
         int64_t i = s->down ? step : s->n - 1 - step, lo = s->down ? 0 : i + 1, hi = s->down ? i : s->n;
         T *x = b + i * N(SOLVED);
-        if (count > N(SOLVED) / 2)
+        if (width == N(SOLVED))
             N(row)(x, a + i * BASE, b, N(SOLVED), lo, hi, AT_ONCE);
-        else if (count > N(LANES_OF) / N(PARTS))
+        else if (width > one)
             N(row)(x, a + i * BASE, b, N(SOLVED), lo, hi, AT_ONCE / 2);
         else
             N(row)(x, a + i * BASE, b, N(SOLVED), lo, hi, 1);
@@ -313,7 +356,7 @@ static void N(solve_here)(const N(Solve) * s, Room room) {
 }
 static void N(solve_some)(void *solve, int64_t lo, int64_t hi) {
     N(Solve) s = *(const N(Solve) *)solve;
-    s.b = N(solve_at)(&s, 0, lo * PIECE_COLUMNS),
+    s.b = N(solve_at)(&s, 0, lo * PIECE_COLUMNS);
     s.r = jaxcc_rt_least(s.r - lo * PIECE_COLUMNS, (hi - lo) * PIECE_COLUMNS);
     T *room = jaxcc_rt_workspace_get(jaxcc_rt_room(s.n, s.r) * (int64_t)sizeof(T));
     if (room)
@@ -329,15 +372,6 @@ static OUTLINED void N(solve)(const N(Solve) * s, Room room) {
     else
         N(solve_here)(s, room);
 }
-#if KIND > 1
-/* Real parts in the place of imaginary ones. */
-static N(vec) N(swapped)(N(vec) x) {
-    N(vec) y;
-#pragma GCC unroll 16
-    for (int i = 0; i < N(LANES_OF); i++) y[i] = x[i ^ 1];
-    return y;
-}
-#endif
 /* Σ conj?(x) y of n numbers. */
 static T N(dot)(const T *x, const T *y, int64_t n, bool conj) {
     enum { SUMS = 4, ONE = N(LANES_OF) / N(PARTS) };
@@ -398,7 +432,7 @@ static void N(solve_blocks)(const T *a, T *b, int64_t n, int64_t r, bool lower, 
 /* ---- Cholesky: L in the lower triangle, L Lᴴ = A */
 enum { N(GROUP) = N(SOLVED) / 2 < BASE ? N(SOLVED) / 2 : BASE }; /* columns at once */
 _Static_assert(BASE % N(GROUP) == 0, "whole groups");
-/* By rows of U = Lᵀ, or its conjugate, which conj(A) = Uᴴ U has. */
+/* By rows of U = Lᵀ, for which Uᴴ U = conj(A). */
 static OUTLINED void N(cholesky_base)(T *a, int64_t lda, int64_t n, uint8_t *bad, T *u) {
     if (n < BASE) memset(u, 0, sizeof(T) * BASE * BASE);
     N(transpose)(u, BASE, a, lda, n, n);

@@ -7,7 +7,7 @@
    other way round. For larger k candidates are collected until the room is full, then cut to k. A few of a short row
    are found one after the other (minima). */
 typedef struct {
-    R *record, worst; /* room for twice `room` records; the current k-th, or the largest record until there are k */
+    R *record, worst; /* room for twice `room` records; no later than the k-th of all: a bound, then the current one */
     int64_t k, room, found;
 } N(Best);
 
@@ -51,15 +51,19 @@ static void N(cut)(N(Best) * b) {
     for (int64_t i = 1; i < b->k; i++)
         if (b->record[i] > b->worst) b->worst = b->record[i];
 }
+/* Are later elements of the same key candidates? They are not after one that was found. */
+static bool N(equals)(const N(Best) * b) { return (uint32_t)b->worst == UINT32_MAX; }
+/* The largest key of a candidate; there may be one. */
+static KEY N(last)(const N(Best) * b) { return (KEY)(b->worst >> LOW) - !N(equals)(b); }
+static bool N(complete)(const N(Best) * b) { return b->worst >> LOW == 0 && !N(equals)(b); }
 /* The candidates among the keys of STRIDE elements from `first` on. */
 static void N(keep)(N(Best) * b, const KEY *key, int64_t first) {
-    KEY worst = (KEY)(b->worst >> LOW);
+    KEY last = N(last)(b);
     for (int64_t j = 0; j < STRIDE; j++) {
-        if (key[j] > worst) continue;
-        R r = (R)key[j] << LOW | (R)(first + j);
-        if (r > b->worst) continue;
-        N(put)(b, r);
-        worst = (KEY)(b->worst >> LOW);
+        if (key[j] > last) continue;
+        N(put)(b, (R)key[j] << LOW | (R)(first + j));
+        if (N(complete)(b)) return;
+        last = N(last)(b);
     }
 }
 static void N(append)(N(Best) * b, const KEY *key, int64_t first) {
@@ -73,22 +77,22 @@ static void N(append)(N(Best) * b, const KEY *key, int64_t first) {
 /* The same among CHUNK keys. Those after the last element are the largest: as k elements came before, none is a
    candidate. */
 static void N(collect)(N(Best) * b, const KEY *key, int64_t first) {
-    for (int64_t c = 0; c < CHUNK; c += STRIDE) {
-        KEY worst = (KEY)(b->worst >> LOW), any = 0;
-        for (int j = 0; j < STRIDE; j++) any |= key[c + j] <= worst;
+    for (int64_t c = 0; c < CHUNK && !N(complete)(b); c += STRIDE) {
+        KEY last = N(last)(b), any = 0;
+        for (int j = 0; j < STRIDE; j++) any |= key[c + j] <= last;
         if (any) (b->k > FEW ? N(append) : N(keep))(b, key + c, first + c);
     }
 }
 /* The positions of the first k ≤ n / 4; `scratch`: room for twice 2k + 2 STRIDE records. */
 static void N(select)(const char *x, int64_t n, Kind kind, bool largest, int64_t k, void *scratch, uint32_t *at) {
     N(Best) b = {scratch, (R) ~(R)0, k, 2 * k + 2 * STRIDE, 0};
-    int64_t (*after)(const void *, int64_t, uint64_t, int64_t, bool) = width[kind.bytes].after;
+    int64_t (*after)(const void *, int64_t, uint64_t, bool, int64_t, bool) = width[kind.bytes].after;
     if (k <= FEW && after)
         b.worst = ((R)width[kind.bytes].bound(x, n, k, kind.order, largest) << LOW) | (((R)1 << LOW) - 1);
     for (int64_t i = 0; i < k && k <= FEW; i++) b.record[i] = b.worst;
-    for (int64_t i = 0; i < n; i += CHUNK) {
+    for (int64_t i = 0; i < n && !N(complete)(&b); i += CHUNK) {
         KEY key[CHUNK];
-        if (after) i += after(x + i * kind.bytes, n - i, (KEY)(b.worst >> LOW), kind.order, largest);
+        if (after) i += after(x + i * kind.bytes, n - i, (KEY)(b.worst >> LOW), N(equals)(&b), kind.order, largest);
         const char *from = x + i * kind.bytes;
         int64_t left = n - i < CHUNK ? n - i : CHUNK;
         width[kind.bytes].keys(key, from, left, kind.order, largest);

@@ -18,9 +18,9 @@ jaxcc_rt_function jaxcc_rt_sort_narrow, jaxcc_rt_top_k_narrow, jaxcc_rt_sort_avx
 
 #define ALWAYS static inline __attribute__((always_inline))
 enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, MOST_DIGITS = 8, STRIDE = 16, CHUNK = 32, FEW = 32, MINIMA = 5 };
-/* top_k: vectors of elements that bound the result, and the least rows of as many that are worth it; bytes from what is
-   read to what is asked for. */
-enum { FIRSTS = 8, FIRST_ROWS = 16, AHEAD = 8192 };
+/* top_k: vectors of elements that bound the result, the least rows of as many that are worth it, the share of a row that
+   has more, and the least k that is worth all of one; bytes from what is read to what is asked for. */
+enum { FIRSTS = 8, FIRST_ROWS = 16, FIRST_SHARE = 8, FIRST_FEW = 4, AHEAD = 8192 };
 enum { LINE = 64, FAR = 1 << 22 }; /* bytes of a line of the caches, and of an array that is not in them */
 typedef unsigned __int128 uint128_t;
 /* f, whose last parameters are an order and whether it is reversed, with a body of its own for each of them. */
@@ -107,8 +107,8 @@ static const struct {
     bool (*keys)(void *to, const void *x, int64_t n, int64_t order, bool flip);
     void (*values)(void *to, const void *keys, int64_t n, int64_t order);
     void (*restore)(void *to, const void *x, int64_t n, int64_t order);
-    int64_t (*after)(const void *x, int64_t n, uint64_t key, int64_t order, bool flip); /* NULL: 0; … */
-    uint64_t (*bound)(const void *x, int64_t n, int64_t k, int64_t order, bool flip);   /* … all ones */
+    int64_t (*after)(const void *x, int64_t n, uint64_t key, bool equals, int64_t order, bool flip); /* NULL: 0; … */
+    uint64_t (*bound)(const void *x, int64_t n, int64_t k, int64_t order, bool flip);                /* … all ones */
 } width[] = {[1] = {keys_u8, values_u8, restore_u8, NULL, NULL},
              [2] = {keys_u16, values_u16, restore_u16, NULL, NULL},
              [4] = {keys_u32, values_u32, restore_u32, after_u32, bound_u32},

@@ -139,3 +139,14 @@ Test(sort, the_first_of_the_order) {
                 check_top_k(jaxcc_rt_top_k_narrow, shapes[s][0], shapes[s][1], kinds[k], few, true);
             }
 }
+/* Lengths and counts around those from which the result is bounded first, by all of a row or by an eighth. */
+Test(sort, the_first_of_long_rows) {
+    static const int64_t lengths[] = {511, 512, 1023, 1024, 1025, 4096, 8191, 8192, 9000};
+    static const int64_t few[] = {1, 3, 4, 16, 17, 32, 33};
+    for (size_t s = 0; s < sizeof lengths / sizeof *lengths; s++)
+        for (int k = 0; k < KINDS; k++)
+            for (size_t f = 0; f < sizeof few / sizeof *few; f++) {
+                check_top_k(jaxcc_rt_top_k, 1, lengths[s], kinds[k], few[f], draw() % 2);
+                check_top_k(jaxcc_rt_top_k_narrow, 1, lengths[s], kinds[k], few[f], draw() % 2);
+            }
+}

@@ -1,4 +1,4 @@
-/* The runtime's pool, workspaces and error text. */
+/* The runtime's pool, workspaces, copies and error text. */
 #include "runtime/rt.h"
 #include <criterion/criterion.h>
 #include <dirent.h>
@@ -194,4 +194,19 @@ Test(error, one_text_for_each_thread) {
     longest[399] = 0;
     cr_assert_eq(jaxcc_rt_fail_text(JAXCC_CHECK, longest), JAXCC_CHECK);
     cr_assert_eq(strlen(jaxcc_rt_error()), 255u);
+}
+
+/* ---- copies */
+Test(copy, of_any_length_and_alignment) {
+    enum { MOST = (1 << 20) + 300, AROUND = 64 };
+    unsigned char *from = malloc(MOST + 2 * AROUND), *to = malloc(MOST + 2 * AROUND);
+    for (size_t i = 0; i < MOST + 2 * AROUND; i++) from[i] = (unsigned char)(i * 37 >> 3);
+    for (int64_t n = 0; n <= MOST; n += n < 400 ? 1 : n < (1 << 20) - 200 ? 99989 : 61)
+        for (size_t x = 0; x < 2; x++) {
+            unsigned char *y = to + AROUND - x * 3;
+            memset(to, 0x5a, MOST + 2 * AROUND);
+            jaxcc_rt_copy(y, from + 7 * x, n);
+            cr_assert(!memcmp(y, from + 7 * x, (size_t)n) && y[-1] == 0x5a && y[n] == 0x5a, "%d bytes", (int)n);
+        }
+    free(from), free(to);
 }
