@@ -26,7 +26,6 @@ static Val add(Builder *b, Val x, Val y) { return b_add(b, x, y); }
 static Val sub(Builder *b, Val x, Val y) { return b_sub(b, x, y); }
 static Val mul(Builder *b, Val x, Val y) { return b_mul(b, x, y); }
 static Val times(Builder *b, Val x, double c) { return mul(b, x, b_full_like(b, x, c)); }
-static Pair conjugate(Builder *b, Pair z) { return (Pair){z.re, b_neg(b, z.im)}; }
 
 /* ---- unrolled transforms of n arrays of one shape */
 /* z exp(-2πi a / n) */
@@ -140,7 +139,7 @@ static uint32_t radices(int64_t n, int64_t *r) {
 static Pair written_out(Builder *b, Pair z, const Dim *all, int64_t P, int64_t r) {
     Dim one[3] = {all[0], all[1], all[3]};
     Pair x[MOST_RADIX] = {{0}}, y[MOST_RADIX], w = {0};
-    if (P > 1) w = numbers_roots(b, shape(b, z)->dtype, r, 1, P, false);
+    if (P > 1) w = numbers_roots(b, shape(b, z)->dtype, 1, r, P, P * r, false);
     for (int64_t j = 0; j < r; j++) {
         x[j] = reshaped(b, sliced(b, z, 2, j, j + 1), 3, one);
         if (P == 1 || j == 0) continue;
@@ -154,7 +153,8 @@ static Pair large_prime(Builder *b, Pair z, const Dim *all, int64_t P, int64_t r
     Axis a = {dim_mul(b_types(b), all[0], P), r, all[3]};
     static const int64_t there[4] = {0, 2, 1, 3};
     if (P > 1)
-        z = product(b, z, spread(b, numbers_roots(b, shape(b, z)->dtype, r, 0, P, true), 4, all, (int64_t[]){1, 2}));
+        z = product(b, z,
+                    spread(b, numbers_roots(b, shape(b, z)->dtype, 0, r, P, P * r, true), 4, all, (int64_t[]){1, 2}));
     z = reshaped(b, fft_prime(b, reshaped(b, z, 3, (Dim[]){a.outer, r, a.inner}), a), 4, all);
     return P == 1 ? z : (Pair){b_transpose(b, z.re, there), b_transpose(b, z.im, there)};
 }
@@ -541,7 +541,7 @@ static Pair parts_of(Builder *b, const Eqn *e, Kind kind, int64_t r, const Dim *
 static Val in_steps(Builder *b, const Eqn *e, Kind kind, int64_t r) {
     const ArrayType *to = b_type(b, e->out.at[0]);
     Dim all[3] = {r, to->dims[0] / r, axis_of(b, to->rank, to->dims, 0, 0).inner};
-    Pair z = parts_of(b, e, kind, r, all), w = numbers_roots(b, shape(b, z)->dtype, r, 1, all[1], false);
+    Pair z = parts_of(b, e, kind, r, all), w = numbers_roots(b, shape(b, z)->dtype, 1, r, all[1], all[1] * r, false);
     Pair x[MOST_RADIX], y[MOST_RADIX];
     for (int64_t j = 0; j < r; j++)
         x[j] = turned_part(b, reshaped(b, sliced(b, z, 0, j, j + 1), 2, &all[1]), w, j, &all[1]);
@@ -560,7 +560,7 @@ static Val in_steps_to_real(Builder *b, const Eqn *e, int64_t r) {
     memcpy(dims + 2, from->dims + 1, (from->rank - 1) * sizeof *dims);
     Pair x[MOST_RADIX], y[MOST_RADIX], z = {b_real(b, e->in.at[0]), b_imag(b, e->in.at[0])};
     z = reshaped(b, swapped((Pair){times(b, z.re, 1 / (double)r), times(b, z.im, 1 / (double)r)}), 3, all);
-    Pair w = numbers_roots(b, shape(b, z)->dtype, r, 1, all[1], false);
+    Pair w = numbers_roots(b, shape(b, z)->dtype, 1, r, all[1], all[1] * r, false);
     for (int64_t j = 0; j < r; j++) x[j] = reshaped(b, sliced(b, z, 0, j, j + 1), 2, &all[1]);
     sums(b, r, x, 1, y);
     for (int64_t k = 0; k < r; k++) y[k] = turned_part(b, y[k], w, k, &all[1]);

@@ -5,6 +5,7 @@
 
 static inline Pair plus(Builder *b, Pair x, Pair y) { return (Pair){b_add(b, x.re, y.re), b_add(b, x.im, y.im)}; }
 static inline Pair minus(Builder *b, Pair x, Pair y) { return (Pair){b_sub(b, x.re, y.re), b_sub(b, x.im, y.im)}; }
+static inline Pair conjugate(Builder *b, Pair z) { return (Pair){z.re, b_neg(b, z.im)}; }
 static inline Pair swapped(Pair z) { return (Pair){z.im, z.re}; }
 /* x y, one rounding less in each part. */
 static inline Pair product(Builder *b, Pair x, Pair y) {

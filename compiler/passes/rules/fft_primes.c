@@ -107,15 +107,6 @@ static Pair by_matrix(Builder *b, Pair z, Axis a) {
     return fft_joined(b, P_concatenate, K_dimension, 1, 3, part);
 }
 bool fft_is_real_prime(int64_t p) { return p > FFT_WRITTEN_OUT && p <= BY_MATRIX; }
-/* z[k, q] w_n^(k q), k ≤ p / 2. */
-static Pair turned(Builder *b, Pair z, const Dim *dims, int64_t n) {
-    int64_t rows = dims[1], m = dims[2];
-    Number *w = arena_new(b->cx->arena, Number, rows * m);
-    for (int64_t k = 0; k < rows; k++)
-        for (int64_t q = 0; q < m; q++) w[k * m + q] = number_root(k * q % n, n);
-    Pair all = numbers_table(b, shape(b, z)->dtype, 2, &dims[1], w);
-    return product(b, z, spread(b, all, 4, dims, (int64_t[]){1, 2}));
-}
 Pair fft_real_prime(Builder *b, Val x, Axis a, int64_t p) {
     int64_t m = a.n / p, h = p / 2;
     Dim rows[4] = {a.outer, h + 1, m, a.inner};
@@ -123,10 +114,11 @@ Pair fft_real_prime(Builder *b, Val x, Axis a, int64_t p) {
          then = {dim_mul(b_types(b), a.outer, h + 1), m, a.inner};
     Halves z = halves(b, b_reshape(b, x, 3, (Dim[]){first.outer, p, first.inner}), first);
     Val sines = b_pad(b, z.sines, b_float(b, b_type(b, x)->dtype, 0), (Dim[9]){[3] = 1}); /* none for k = 0 */
-    Pair y = turned(b, reshaped(b, (Pair){z.cosines, sines}, 4, rows), rows, a.n);
+    Pair w = numbers_roots(b, b_type(b, x)->dtype, 0, h + 1, m, a.n, false);
+    Pair y = reshaped(b, (Pair){z.cosines, sines}, 4, rows);
+    y = product(b, y, spread(b, w, 4, rows, (int64_t[]){1, 2}));
     y = reshaped(b, fft_transform(b, reshaped(b, y, 3, (Dim[]){then.outer, m, a.inner}), then), 4, rows);
-    Pair other = reversed(b, reversed(b, sliced(b, y, 1, 1, h + 1), 1), 2);
-    other.im = b_neg(b, other.im);
+    Pair other = conjugate(b, reversed(b, reversed(b, sliced(b, y, 1, 1, h + 1), 1), 2));
     Pair part[2] = {sliced(b, y, 2, 0, m / 2 + 1), sliced(b, other, 2, 0, m / 2 + 1)};
     y = fft_joined(b, P_concatenate, K_dimension, 1, 2, part);
     y = (Pair){b_transpose(b, y.re, (int64_t[]){0, 2, 1, 3}), b_transpose(b, y.im, (int64_t[]){0, 2, 1, 3})};

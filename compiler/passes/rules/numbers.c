@@ -74,9 +74,10 @@ Pair numbers_table(Builder *b, Dtype d, uint32_t rank, const Dim *dims, const Nu
     }
     return (Pair){part[0], part[1]};
 }
-Pair numbers_roots(Builder *b, Dtype d, int64_t r, int64_t from, int64_t P, bool turn) {
-    Number *w = arena_new(b->cx->arena, Number, (r - from) * P);
-    for (int64_t j = from; j < r; j++)
-        for (int64_t k = 0; k < P; k++) w[turn ? k * r + j : (j - from) * P + k] = number_root(j * k, P * r);
-    return numbers_table(b, d, 2, turn ? (Dim[]){P, r} : (Dim[]){r - from, P}, w);
+Pair numbers_roots(Builder *b, Dtype d, int64_t from, int64_t to, int64_t P, int64_t n, bool turn) {
+    const int64_t rows = to - from;
+    Number *w = arena_new(b->cx->arena, Number, rows * P);
+    for (int64_t j = 0; j < rows; j++)
+        for (int64_t k = 0; k < P; k++) w[turn ? k * rows + j : j * P + k] = number_root((from + j) * k, n);
+    return numbers_table(b, d, 2, turn ? (Dim[]){P, rows} : (Dim[]){rows, P}, w);
 }

@@ -18,7 +18,7 @@ int64_t numbers_least_prime(int64_t n), numbers_largest_prime(int64_t n); /* tha
 int64_t number_generator(int64_t n);
 /* A constant of these numbers, rounded to the type. */
 Pair numbers_table(Builder *, Dtype, uint32_t rank, const Dim *dims, const Number *at);
-/* Of these, roots w_(P r)^(j k), from row j = `from` on: [r - from, P], or the other way round. */
-Pair numbers_roots(Builder *, Dtype, int64_t r, int64_t from, int64_t P, bool turn);
+/* Of these, roots w_n^(j k), rows j from `from` to `to`, k < P: [to - from, P], or the other way round. */
+Pair numbers_roots(Builder *, Dtype, int64_t from, int64_t to, int64_t P, int64_t n, bool turn);
 
 #endif
