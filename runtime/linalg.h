@@ -57,9 +57,9 @@ static inline Room jaxcc_rt_job_room(Job *j, void *scratch) {
 /* Eigenvalues and the like of more rows or columns are LAPACK's, factors and solves linalg_blocks.h's. */
 enum { SMALL = 32 };
 /* linalg_blocks.h: what is packed for one product; */
-enum { TERMS_AT_ONCE = 256, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 512 };
+enum { TERMS_AT_ONCE = 512, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 128 };
 /* rows or columns of what is not divided further, columns of a panel of QR; */
-enum { BASE = 32, COLUMNS_OF_LU = 16, REFLECTORS = 32 };
+enum { BASE = 32, COLUMNS_OF_CHOLESKY = 64, COLUMNS_OF_LU = 16, REFLECTORS = 32 };
 /* steps of an LU factorization that are done to the rest of a panel at once, and columns of that; */
 enum { LU_STEPS = 4, LU_COLUMNS = 2 };
 /* vectors of a row that stay in registers, of at most so many numbers; */
@@ -78,7 +78,8 @@ static inline int64_t jaxcc_rt_product_room(int64_t m, int64_t n, int64_t terms)
     return jaxcc_rt_least(terms, TERMS_AT_ONCE) * both;
 }
 /* Elements of `room` for a factorization of m × n, or a solve of m rows with n right-hand sides: the packed operands of a
-   product, QR's V and W (or LU's panel, or one column), its T (or the base of a Cholesky factor or of a solve). */
+   product, QR's V and W (or LU's panel, or one column), its T (or the base of a solve, or what is packed of a panel
+   of a Cholesky factor). */
 _Static_assert(COLUMNS_OF_LU <= REFLECTORS && REFLECTORS <= BASE, "room");
 static inline int64_t jaxcc_rt_room(int64_t m, int64_t n) {
     int64_t most = m > n ? m : n;

@@ -1,6 +1,6 @@
-/* Factors and triangular solves of one matrix of any size: Cholesky, LU and solves on halves, until they have at most
-   BASE rows, or COLUMNS_OF_LU columns; QR by panels of REFLECTORS columns. Nearly all work is in `subtract`. Included
-   for each element type and kind of CPU, with N(name) and WIDE, the bytes of a vector. Threads change no bit: each
+/* Factors and triangular solves of one matrix of any size: solves on halves of the rows, Cholesky (linalg_cholesky.h)
+   and LU on halves of the columns, QR by panels of REFLECTORS columns. Nearly all work is in `subtract`. Included for
+   each element type and kind of CPU, with N(name) and WIDE, the bytes of a vector. Threads change no bit: each
    element's sum has the same terms in the same order. Toledo, SIAM J. Matrix Anal. Appl. 18 (1997): LU on halves;
    Schreiber and Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989): products of reflectors; Goto and van de Geijn, ACM TOMS
    34 (2008): panels. */
@@ -21,6 +21,7 @@ enum {
                                        : 4),
     N(VECTORS) = KIND < 2 ? 2 : 1,
     N(COLUMNS) = N(VECTORS) * N(LANES_OF),
+    N(TILE) = N(PARTS) * N(COLUMNS), /* numbers of a term of a packed right operand */
 };
 
 /* op(A), element (i, k) at at[i·row + k·column], one of them 1, conjugated. */
@@ -34,49 +35,84 @@ static N(View) N(part)(N(View) a, int64_t i, int64_t k) {
     return a;
 }
 
+/* The left operand of a product, op(A) as it is or packed: number k of row i of the tile that begins at row y is at
+   at[y·tile + i·row + k·term], of a complex one the real part, and the imaginary one `imag` after it. */
+typedef struct {
+    const R *at;
+    int64_t tile, row, term, imag;
+} N(Left);
+static N(Left) N(left)(const T *at, int64_t ld) {
+    return (N(Left)){(const R *)at, N(PARTS) * ld, N(PARTS) * ld, N(PARTS), 1};
+}
+/* What is in registers: of complex numbers the real parts, then the imaginary ones. */
+typedef N(vec) N(Tile)[N(ROWS)][2];
+/* tile += Σ a[k]ᵀ b[k] of n terms: op(A) of m ≤ ROWS rows, in the place of others the last one; COLUMNS numbers of b,
+   of complex ones the real parts first. */
+static inline __attribute__((always_inline)) void N(add_terms)(N(Tile) tile, const N(Left) * left, int64_t m,
+                                                               const R *restrict b, int64_t n) {
+    const R *a[N(ROWS)];
+    const int64_t term = left->term;
+#if KIND > 1
+    const int64_t imag = left->imag;
+#endif
+#pragma GCC unroll 12
+    for (int i = 0; i < N(ROWS); i++) a[i] = left->at + jaxcc_rt_least(i, m - 1) * left->row;
+    for (int64_t k = 0, at = 0; k < n; k++, at += term, b += N(TILE)) {
+        const N(vec) x = *(const N(vec) *)b, y = *(const N(vec) *)(b + N(LANES_OF));
+#pragma GCC unroll 12
+        for (int i = 0; i < N(ROWS); i++) {
+            tile[i][0] += a[i][at] * x, tile[i][1] += a[i][at] * y;
+#if KIND > 1
+            tile[i][0] -= a[i][at + imag] * y, tile[i][1] += a[i][at + imag] * x;
+#endif
+        }
+    }
+}
+/* A row of a tile from memory, and back: of complex numbers the real parts, then the imaginary ones. */
+static inline __attribute__((always_inline)) void N(load_row)(N(vec) * row, const T *c) {
+    const N(vec) x = ((const N(vec) *)c)[0], y = ((const N(vec) *)c)[1];
+    row[0] = x, row[1] = y;
+#if KIND > 1
+    N(ints) at;
+    for (int e = 0; e < N(LANES_OF); e++) at[e] = 2 * e;
+    row[0] = __builtin_shuffle(x, y, at), row[1] = __builtin_shuffle(x, y, at + 1);
+#endif
+}
+static inline __attribute__((always_inline)) void N(store_row)(T *c, const N(vec) * row) {
+    N(vec) x = row[0], y = row[1];
+#if KIND > 1
+    N(ints) at;
+    for (int e = 0; e < N(LANES_OF); e++) at[e] = e / 2 + e % 2 * N(LANES_OF);
+    x = __builtin_shuffle(row[0], row[1], at), y = __builtin_shuffle(row[0], row[1], at + N(LANES_OF) / 2);
+#endif
+    ((N(vec) *)c)[0] = x, ((N(vec) *)c)[1] = y;
+}
+/* row = c - row. */
+static inline __attribute__((always_inline)) void N(subtract_from)(const T *c, N(vec) * row) {
+    N(vec) x[2];
+    N(load_row)(x, c);
+    row[0] = x[0] - row[0], row[1] = x[1] - row[1];
+}
 static OUTLINED void N(subtract_row)(T *c, const T *row, int64_t n) {
     for (int64_t e = 0; e < n; e++) c[e] -= row[e];
 }
-/* C -= Σ a[k]ᵀ b[k], m ≤ ROWS × columns ≤ COLUMNS: a has ROWS numbers, b COLUMNS for each of n terms, of complex ones
-   the real parts first. */
-static OUTLINED void N(multiply)(const R *restrict a, const R *restrict b, int64_t n, T *c, int64_t ldc, int64_t m,
+/* C -= Σ a[k]ᵀ b[k] of n terms, m ≤ ROWS × columns ≤ COLUMNS. */
+static OUTLINED void N(multiply)(const N(Left) * a, const R *restrict b, int64_t n, T *c, int64_t ldc, int64_t m,
                                  int64_t columns) {
-    T row[N(COLUMNS)];
-#if KIND < 2
-    N(vec) sum[N(ROWS)][N(VECTORS)] = {0};
-    for (int64_t k = 0; k < n; k++, a += N(ROWS), b += N(COLUMNS)) {
-        const N(vec) left = *(const N(vec) *)b, right = *(const N(vec) *)(b + N(LANES_OF));
-#pragma GCC unroll 12
-        for (int i = 0; i < N(ROWS); i++) sum[i][0] += a[i] * left, sum[i][1] += a[i] * right;
-    }
+    N(Tile) tile = {0};
+    N(add_terms)(tile, a, m, b, n);
     if (m == N(ROWS) && columns == N(COLUMNS)) {
 #pragma GCC unroll 12
-        for (int i = 0; i < N(ROWS); i++, c += ldc) ((N(vec) *)c)[0] -= sum[i][0], ((N(vec) *)c)[1] -= sum[i][1];
+        for (int i = 0; i < N(ROWS); i++) N(subtract_from)(c + i * ldc, tile[i]), N(store_row)(c + i * ldc, tile[i]);
         return;
     }
 #pragma GCC unroll 12
     for (int i = 0; i < N(ROWS); i++)
         if (i < m) {
-            ((N(vec) *)row)[0] = sum[i][0], ((N(vec) *)row)[1] = sum[i][1];
+            T row[N(COLUMNS)];
+            N(store_row)(row, tile[i]);
             N(subtract_row)(c + i * ldc, row, columns);
         }
-#else
-    N(vec) re[N(ROWS)] = {0}, im[N(ROWS)] = {0};
-    for (int64_t k = 0; k < n; k++, a += 2 * N(ROWS), b += 2 * N(COLUMNS)) {
-        const N(vec) x = *(const N(vec) *)b, y = *(const N(vec) *)(b + N(COLUMNS));
-#pragma GCC unroll 8
-        for (int i = 0; i < N(ROWS); i++) {
-            re[i] += a[i] * x, im[i] += a[i] * y;
-            re[i] -= a[N(ROWS) + i] * y, im[i] += a[N(ROWS) + i] * x;
-        }
-    }
-#pragma GCC unroll 8
-    for (int i = 0; i < N(ROWS); i++)
-        if (i < m) {
-            for (int e = 0; e < N(COLUMNS); e++) __real__ row[e] = re[i][e], __imag__ row[e] = im[i][e];
-            N(subtract_row)(c + i * ldc, row, columns);
-        }
-#endif
 }
 #include "linalg_transpose.h"
 /* `count` ≤ `all` numbers, `step` apart, of each of n terms, `next` apart, zeros after them. Reads along what is
@@ -118,8 +154,9 @@ static N(Product) N(block)(N(Product) p, int64_t row, int64_t column, int64_t m,
     p.m = jaxcc_rt_least(p.m - row, m), p.n = jaxcc_rt_least(p.n - column, n);
     return p;
 }
-/* From packed operands, of `terms` terms. Elements (i, j) with i < j + kept may stay as they are. */
-static OUTLINED void N(subtract_packed)(const N(Product) * p, const R *a, const R *b, int64_t terms, int64_t kept) {
+/* From packed terms of op(B). Elements (i, j) with i < j + kept may stay as they are. */
+static OUTLINED void N(subtract_packed)(const N(Product) * p, N(Left) a, const R *b, int64_t terms, int64_t kept) {
+    const R *first_row = a.at;
     for (int64_t x = 0; x < p->n; x += N(COLUMNS)) {
         int64_t n = jaxcc_rt_least(p->n - x, N(COLUMNS)), first = x + kept > 0 ? x + kept : 0;
         for (int64_t y = first - first % N(ROWS); y < p->m; y += N(ROWS)) {
@@ -127,8 +164,8 @@ static OUTLINED void N(subtract_packed)(const N(Product) * p, const R *a, const 
             for (int64_t i = 0; i < N(ROWS); i++) /* what is needed after the product */
                 for (int64_t e = 0; e < N(COLUMNS); e += 64 / (int64_t)sizeof(T))
                     __builtin_prefetch(c + i * p->ldc + e, 1);
-            N(multiply)(a + N(PARTS) * y * terms, b + N(PARTS) * x * terms, terms, c, p->ldc,
-                        jaxcc_rt_least(p->m - y, N(ROWS)), n);
+            a.at = first_row + y * a.tile;
+            N(multiply)(&a, b + N(PARTS) * x * terms, terms, c, p->ldc, jaxcc_rt_least(p->m - y, N(ROWS)), n);
         }
     }
 }
@@ -146,10 +183,14 @@ static OUTLINED void N(subtract_here)(N(Product) p, bool lower, int64_t above, R
             int64_t first = lower && column > above ? column - above : 0;
             for (int64_t row = first - first % ROWS_AT_ONCE; row < p.m; row += ROWS_AT_ONCE) {
                 N(Product) at = N(block)(slab, row, 0, ROWS_AT_ONCE, slab.n);
-                for (int64_t y = 0; y < at.m; y += N(ROWS))
-                    N(put)(packed_a + N(PARTS) * y * n, N(part)(at.a, y, k).at, at.a.row, at.a.column,
-                           jaxcc_rt_least(at.m - y, N(ROWS)), N(ROWS), n, at.a.conj);
-                N(subtract_packed)(&at, packed_a, packed_b, n, lower ? column - row - above : -p.n);
+                N(View) a = N(part)(at.a, 0, k);
+                bool as_it_is = a.column == 1 && !a.conj;
+                for (int64_t y = 0; !as_it_is && y < at.m; y += N(ROWS))
+                    N(put)(packed_a + N(PARTS) * y * n, N(part)(a, y, 0).at, a.row, a.column,
+                           jaxcc_rt_least(at.m - y, N(ROWS)), N(ROWS), n, a.conj);
+                N(Left) left = {packed_a, N(PARTS) * n, 1, N(PARTS) * N(ROWS), N(ROWS)};
+                if (as_it_is) left = N(left)(a.at, a.row);
+                N(subtract_packed)(&at, left, packed_b, n, lower ? column - row - above : -p.n);
             }
         }
     }
@@ -200,18 +241,15 @@ static void N(from_columns)(T *a, int64_t lda, const T *columns, int64_t m, int6
 }
 
 /* ---- triangular solves */
-/* X in the place of B (n × r), op(A) X = B; op(A) is lower triangular if `down`. If `turned`, the columns of B are what
-   is ldb apart. */
+/* X in the place of B (n × r), op(A) X = B; op(A) is lower triangular if `down`. */
 typedef struct {
     N(View) a;
-    bool down, unit, turned;
+    bool down, unit;
     T *b;
     int64_t ldb, n, r;
     _Atomic bool *failed;
 } N(Solve);
-static T *N(solve_at)(const N(Solve) * s, int64_t i, int64_t c) {
-    return s->b + (s->turned ? c * s->ldb + i : i * s->ldb + c);
-}
+static T *N(solve_at)(const N(Solve) * s, int64_t i, int64_t c) { return s->b + i * s->ldb + c; }
 /* At most BASE rows, one after the other, and at most SOLVED columns; copies of op(A), its rows BASE apart, and of B,
    its rows SOLVED apart, are in the nearest cache. */
 enum { N(SOLVED) = AT_ONCE * N(LANES_OF) / N(PARTS) };
@@ -291,13 +329,6 @@ static void N(divide)(T *x, int64_t n, T pivot) {
 /* Copies B's columns from `c` on to b, or back. */
 static void N(copy_columns)(const N(Solve) * s, T *b, int64_t c, int64_t count, bool back) {
     T *from = N(solve_at)(s, 0, c);
-    if (s->turned) {
-        if (back)
-            N(transpose)(from, s->ldb, b, N(SOLVED), s->n, count);
-        else
-            N(transpose)(b, N(SOLVED), from, s->ldb, count, s->n);
-        return;
-    }
     for (int64_t i = 0; i < s->n; i++) {
         T *x = from + i * s->ldb, *y = b + i * N(SOLVED);
         memcpy(back ? x : y, back ? y : x, sizeof(T) * (size_t)count);
@@ -348,9 +379,7 @@ static void N(solve_here)(const N(Solve) * s, Room room) {
     int64_t first = s->down ? 0 : half, then = half - first, solved = s->down ? half : rest;
     N(Solve) known = N(solve_rows)(*s, first, solved), open = N(solve_rows)(*s, then, s->n - solved);
     N(solve_here)(&known, room);
-    N(View) a = N(part)(s->a, then, first), x = {known.b, s->turned ? s->ldb : 1, s->turned ? 1 : s->ldb, false};
-    N(Product) p = {open.b, s->ldb, s->turned ? x : a, s->turned ? a : x, open.n, s->r, solved};
-    if (s->turned) p.m = s->r, p.n = open.n;
+    N(Product) p = {open.b, s->ldb, N(part)(s->a, then, first), {known.b, 1, s->ldb, false}, open.n, s->r, solved};
     N(subtract)(&p, false, room);
     N(solve_here)(&open, room);
 }
@@ -418,7 +447,7 @@ static void N(solve_column)(N(View) a, bool down, bool unit, T *x, int64_t n) {
 static void N(solve_blocks)(const T *a, T *b, int64_t n, int64_t r, bool lower, bool transposed, bool unit, Room room) {
     N(View) view = {a, transposed ? 1 : n, transposed ? n : 1, false};
     if (r >= N(LANES_OF) / 2) {
-        N(solve)(&(N(Solve)){view, lower != transposed, unit, false, b, r, n, r, NULL}, room);
+        N(solve)(&(N(Solve)){view, lower != transposed, unit, b, r, n, r, NULL}, room);
         return;
     }
     T *x = room.at;
@@ -429,48 +458,7 @@ static void N(solve_blocks)(const T *a, T *b, int64_t n, int64_t r, bool lower, 
     }
 }
 
-/* ---- Cholesky: L in the lower triangle, L Lᴴ = A */
-enum { N(GROUP) = N(SOLVED) / 2 < BASE ? N(SOLVED) / 2 : BASE }; /* columns at once */
-_Static_assert(BASE % N(GROUP) == 0, "whole groups");
-/* By rows of U = Lᵀ, for which Uᴴ U = conj(A). */
-static OUTLINED void N(cholesky_base)(T *a, int64_t lda, int64_t n, uint8_t *bad, T *u) {
-    if (n < BASE) memset(u, 0, sizeof(T) * BASE * BASE);
-    N(transpose)(u, BASE, a, lda, n, n);
-    for (int64_t j = 0; j < n; j++) {
-        T *x = u + j * BASE, f[BASE];
-        int64_t from = j - j % N(GROUP);
-        for (int64_t k = 0; k < j; k++) f[k] = CONJ(u[k * BASE + j]);
-        for (int64_t c = from; c < BASE; c += N(GROUP))
-            N(row)(x + c, f, u + c, BASE, 0, j, N(GROUP) * N(PARTS) / N(LANES_OF));
-        R d = RE(x[j]);
-        *bad |= !(d > 0);
-        d = SQRT(d);
-        N(divide)(x + from, BASE - from, d);
-        x[j] = d;
-    }
-    for (int64_t i = 0; i < n; i++)
-        for (int64_t c = 0; c <= i; c++) a[i * lda + c] = u[c * BASE + i];
-}
-static void N(cholesky_lower)(T *a, int64_t lda, int64_t n, uint8_t *bad, Room room) {
-    if (n <= BASE) {
-        N(cholesky_base)(a, lda, n, bad, room.at);
-        return;
-    }
-    int64_t half = jaxcc_rt_half(n, BASE), rest = n - half;
-    T *low = a + half * lda, *corner = low + half;
-    N(cholesky_lower)(a, lda, half, bad, room);
-    N(solve)(&(N(Solve)){{a, lda, 1, KIND > 1}, true, false, true, low, lda, half, rest, NULL}, room);
-    N(subtract)(&(N(Product)){corner, lda, {low, lda, 1, false}, {low, lda, 1, KIND > 1}, rest, rest, half}, true,
-                room);
-    N(cholesky_lower)(corner, lda, rest, bad, room);
-}
-/* As N(cholesky) for one matrix, `given`, of which the upper triangle stays as it is. */
-static void N(cholesky_blocks)(T *a, const T *given, int64_t n, uint8_t *bad, Room room) {
-    const int64_t one = sizeof(T);
-    for (int64_t i = 0; i < n; i++) jaxcc_rt_copy(a + i * n, given + i * n, one * (i + 1));
-    N(cholesky_lower)(a, n, n, bad, room); /* tiles on the diagonal change what is above it, too */
-    for (int64_t i = 0; i < n; i++) jaxcc_rt_copy(a + i * (n + 1) + 1, given + i * (n + 1) + 1, one * (n - 1 - i));
-}
+#include "linalg_cholesky.h"
 
 /* ---- LU */
 /* Where the size of x is larger, it is the new `most`: the lanes in which it is. */
@@ -574,7 +562,7 @@ static void N(lu_blocks)(T *a, int64_t lda, int64_t m, int64_t n, int32_t *pivot
     T *right = a + half, *low = a + half * lda;
     N(lu_blocks)(a, lda, m, half, pivots, room);
     N(swap_rows)(right, lda, n - half, pivots, half);
-    N(solve)(&(N(Solve)){{a, lda, 1, false}, true, true, false, right, lda, half, n - half, NULL}, room);
+    N(solve)(&(N(Solve)){{a, lda, 1, false}, true, true, right, lda, half, n - half, NULL}, room);
     if (m == half) return;
     N(View) left = {low, lda, 1, false}, above = {right, 1, lda, false};
     N(Product) p = {right + half * lda, lda, left, above, m - half, n - half, half};
