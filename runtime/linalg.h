@@ -57,13 +57,13 @@ static inline Room jaxcc_rt_job_room(Job *j, void *scratch) {
 /* Eigenvalues and the like of more rows or columns are LAPACK's, factors and solves linalg_blocks.h's. */
 enum { SMALL = 32 };
 /* linalg_blocks.h: what is packed for one product; */
-enum { TERMS_AT_ONCE = 512, ROWS_AT_ONCE = 96, COLUMNS_AT_ONCE = 128 };
-/* rows or columns of what is not divided further, columns of a panel of QR; */
-enum { BASE = 32, COLUMNS_OF_CHOLESKY = 64, COLUMNS_OF_LU = 16, REFLECTORS = 32 };
+enum { TERMS_AT_ONCE = 384, ROWS_AT_ONCE = 48, COLUMNS_AT_ONCE = 128 };
+/* columns of Cholesky and LU that are not divided further, of a panel of QR; */
+enum { BASE = 64, COLUMNS_OF_LU = 16, REFLECTORS = 32 };
 /* steps of an LU factorization that are done to the rest of a panel at once, and columns of that; */
 enum { LU_STEPS = 4, LU_COLUMNS = 2 };
-/* vectors of a row that stay in registers, of at most so many numbers; */
-enum { AT_ONCE = 8, SOLVED_MOST = AT_ONCE * 16 };
+/* the most rows and columns of a tile together; */
+enum { TILE_MOST = 64 };
 /* rows or columns of a product and columns of a solve that a thread does at least, multiples of those of tiles, and the
    products of numbers from which threads are worth their start (about 40 us of one). */
 enum { PIECE_ROWS = ROWS_AT_ONCE, PIECE_COLUMNS = 256, WORK_OF_THREADS = 1 << 22 };
@@ -73,17 +73,16 @@ static inline __attribute__((always_inline)) int64_t jaxcc_rt_least(int64_t x, i
 static inline int64_t jaxcc_rt_half(int64_t n, int64_t unit) { return (n / 2 + unit - 1) / unit * unit; }
 /* Elements of what is packed for a product: m × n results of so many terms, rounded up to whole tiles. */
 static inline int64_t jaxcc_rt_product_room(int64_t m, int64_t n, int64_t terms) {
-    enum { ROUNDED = 64 };
-    int64_t both = jaxcc_rt_least(m, ROWS_AT_ONCE) + jaxcc_rt_least(n, COLUMNS_AT_ONCE) + ROUNDED;
+    int64_t both = jaxcc_rt_least(m, ROWS_AT_ONCE) + jaxcc_rt_least(n, COLUMNS_AT_ONCE) + TILE_MOST;
     return jaxcc_rt_least(terms, TERMS_AT_ONCE) * both;
 }
 /* Elements of `room` for a factorization of m × n, or a solve of m rows with n right-hand sides: the packed operands of a
-   product, QR's V and W (or LU's panel, or one column), its T (or the base of a solve, or what is packed of a panel
-   of a Cholesky factor). */
+   product, and what is solved of some columns (or LU's panel, or one column), QR's V and W, its T (or what is packed of
+   a panel of a Cholesky factor). */
 _Static_assert(COLUMNS_OF_LU <= REFLECTORS && REFLECTORS <= BASE, "room");
 static inline int64_t jaxcc_rt_room(int64_t m, int64_t n) {
-    int64_t most = m > n ? m : n;
-    return jaxcc_rt_product_room(most, most, most) + REFLECTORS * (m + n) + BASE * (BASE + SOLVED_MOST);
+    int64_t most = m > n ? m : n, solved = most * (jaxcc_rt_least(most, COLUMNS_AT_ONCE) + TILE_MOST);
+    return jaxcc_rt_product_room(most, most, most) + solved + REFLECTORS * (m + n) + BASE * (BASE + TILE_MOST);
 }
 /* The counterparts of lapack.c's entries for at most SMALL rows and columns; some by element type. */
 jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;

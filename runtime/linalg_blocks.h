@@ -1,5 +1,5 @@
-/* Factors and triangular solves of one matrix of any size: solves on halves of the rows, Cholesky (linalg_cholesky.h)
-   and LU on halves of the columns, QR by panels of REFLECTORS columns. Nearly all work is in `subtract`. Included for
+/* Factors and triangular solves of one matrix of any size: solves by blocks of rows, Cholesky (linalg_cholesky.h) and
+   LU on halves of the columns, QR by panels of REFLECTORS columns. Nearly all work is in `subtract`. Included for
    each element type and kind of CPU, with N(name) and WIDE, the bytes of a vector. Threads change no bit: each
    element's sum has the same terms in the same order. Toledo, SIAM J. Matrix Anal. Appl. 18 (1997): LU on halves;
    Schreiber and Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989): products of reflectors; Goto and van de Geijn, ACM TOMS
@@ -24,7 +24,7 @@ enum {
     N(TILE) = N(PARTS) * N(COLUMNS), /* numbers of a term of a packed right operand */
 };
 
-/* op(A), element (i, k) at at[i·row + k·column], one of them 1, conjugated. */
+/* op(A), element (i, k) at at[i·row + k·column], one of them 1 or -1, conjugated. */
 typedef struct {
     const T *at;
     int64_t row, column;
@@ -41,8 +41,15 @@ typedef struct {
     const R *at;
     int64_t tile, row, term, imag;
 } N(Left);
-static N(Left) N(left)(const T *at, int64_t ld) {
-    return (N(Left)){(const R *)at, N(PARTS) * ld, N(PARTS) * ld, N(PARTS), 1};
+static N(Left) N(left)(N(View) a) {
+    return (N(Left)){(const R *)a.at, N(PARTS) * a.row, N(PARTS) * a.row, N(PARTS) * a.column, 1};
+}
+static T N(number)(const N(Left) * a, const R *at) {
+    T x = *at;
+#if KIND > 1
+    __imag__ x = at[a->imag];
+#endif
+    return x;
 }
 /* What is in registers: of complex numbers the real parts, then the imaginary ones. */
 typedef N(vec) N(Tile)[N(ROWS)][2];
@@ -93,6 +100,9 @@ static inline __attribute__((always_inline)) void N(subtract_from)(const T *c, N
     N(load_row)(x, c);
     row[0] = x[0] - row[0], row[1] = x[1] - row[1];
 }
+static void N(copy_rows)(T *to, int64_t ldto, const T *from, int64_t ld, int64_t m, int64_t n) {
+    for (int64_t i = 0; i < m; i++) memcpy(to + i * ldto, from + i * ld, sizeof(T) * (size_t)n);
+}
 static OUTLINED void N(subtract_row)(T *c, const T *row, int64_t n) {
     for (int64_t e = 0; e < n; e++) c[e] -= row[e];
 }
@@ -125,20 +135,35 @@ static inline __attribute__((always_inline)) void N(put)(R *to, const T *from, i
         for (int64_t k = 0; k < n; k++) memcpy(to + k * all, from + k * next, sizeof(T) * (size_t)all);
         return;
     }
+    if (step == -1 && count == all) {
+        for (int64_t k = 0; k < n; k++)
+            for (int64_t i = 0; i < all; i++) to[k * all + i] = from[k * next - i];
+        return;
+    }
     if (next == 1 && count == all) {
         N(transpose)(to, all, from, step, all, n);
         return;
     }
 #endif
     if (count < all) memset(to, 0, sizeof(R) * (size_t)(apart * n));
-    int64_t outer = step == 1 ? n : count, inner = step == 1 ? count : n;
+    const bool beside = step == 1 || step == -1;
+    int64_t outer = beside ? n : count, inner = beside ? count : n;
     for (int64_t x = 0; x < outer; x++)
         for (int64_t y = 0; y < inner; y++) {
-            int64_t k = step == 1 ? x : y, i = step == 1 ? y : x;
+            int64_t k = beside ? x : y, i = beside ? y : x;
             T v = from[i * step + k * next];
             to[k * apart + i] = RE(v);
             if (N(PARTS) == 2) to[k * apart + all + i] = conj ? -IM(v) : IM(v);
         }
+}
+
+/* op(A), m rows of n terms, as a left operand: packed if its rows are not contiguous or conjugated. */
+static N(Left) N(as_left)(N(View) a, int64_t m, int64_t n, R *packed) {
+    if ((a.column == 1 || a.column == -1) && !a.conj) return N(left)(a);
+    for (int64_t y = 0; y < m; y += N(ROWS))
+        N(put)(packed + N(PARTS) * y * n, N(part)(a, y, 0).at, a.row, a.column, jaxcc_rt_least(m - y, N(ROWS)), N(ROWS),
+               n, a.conj);
+    return (N(Left)){packed, N(PARTS) * n, 1, N(PARTS) * N(ROWS), N(ROWS)};
 }
 
 /* C -= op(A) op(B)ᵀ: C is m × n, its rows ldc apart. */
@@ -154,8 +179,9 @@ static N(Product) N(block)(N(Product) p, int64_t row, int64_t column, int64_t m,
     p.m = jaxcc_rt_least(p.m - row, m), p.n = jaxcc_rt_least(p.n - column, n);
     return p;
 }
-/* From packed terms of op(B). Elements (i, j) with i < j + kept may stay as they are. */
-static OUTLINED void N(subtract_packed)(const N(Product) * p, N(Left) a, const R *b, int64_t terms, int64_t kept) {
+/* From packed terms of op(B), tiles of columns `apart`. Elements (i, j) with i < j + kept may stay as they are. */
+static OUTLINED void N(subtract_packed)(const N(Product) * p, N(Left) a, const R *b, int64_t apart, int64_t terms,
+                                        int64_t kept) {
     const R *first_row = a.at;
     for (int64_t x = 0; x < p->n; x += N(COLUMNS)) {
         int64_t n = jaxcc_rt_least(p->n - x, N(COLUMNS)), first = x + kept > 0 ? x + kept : 0;
@@ -165,7 +191,7 @@ static OUTLINED void N(subtract_packed)(const N(Product) * p, N(Left) a, const R
                 for (int64_t e = 0; e < N(COLUMNS); e += 64 / (int64_t)sizeof(T))
                     __builtin_prefetch(c + i * p->ldc + e, 1);
             a.at = first_row + y * a.tile;
-            N(multiply)(&a, b + N(PARTS) * x * terms, terms, c, p->ldc, jaxcc_rt_least(p->m - y, N(ROWS)), n);
+            N(multiply)(&a, b + x / N(COLUMNS) * apart, terms, c, p->ldc, jaxcc_rt_least(p->m - y, N(ROWS)), n);
         }
     }
 }
@@ -183,14 +209,8 @@ static OUTLINED void N(subtract_here)(N(Product) p, bool lower, int64_t above, R
             int64_t first = lower && column > above ? column - above : 0;
             for (int64_t row = first - first % ROWS_AT_ONCE; row < p.m; row += ROWS_AT_ONCE) {
                 N(Product) at = N(block)(slab, row, 0, ROWS_AT_ONCE, slab.n);
-                N(View) a = N(part)(at.a, 0, k);
-                bool as_it_is = a.column == 1 && !a.conj;
-                for (int64_t y = 0; !as_it_is && y < at.m; y += N(ROWS))
-                    N(put)(packed_a + N(PARTS) * y * n, N(part)(a, y, 0).at, a.row, a.column,
-                           jaxcc_rt_least(at.m - y, N(ROWS)), N(ROWS), n, a.conj);
-                N(Left) left = {packed_a, N(PARTS) * n, 1, N(PARTS) * N(ROWS), N(ROWS)};
-                if (as_it_is) left = N(left)(a.at, a.row);
-                N(subtract_packed)(&at, left, packed_b, n, lower ? column - row - above : -p.n);
+                N(Left) left = N(as_left)(N(part)(at.a, 0, k), at.m, n, packed_a);
+                N(subtract_packed)(&at, left, packed_b, N(TILE) * n, n, lower ? column - row - above : -p.n);
             }
         }
     }
@@ -241,72 +261,29 @@ static void N(from_columns)(T *a, int64_t lda, const T *columns, int64_t m, int6
 }
 
 /* ---- triangular solves */
-/* X in the place of B (n × r), op(A) X = B; op(A) is lower triangular if `down`. */
+/* X in the place of B (n × r, its rows ldb apart), op(A) X = B; op(A) is lower triangular. */
 typedef struct {
     N(View) a;
-    bool down, unit;
+    bool unit;
     T *b;
     int64_t ldb, n, r;
     _Atomic bool *failed;
 } N(Solve);
-static T *N(solve_at)(const N(Solve) * s, int64_t i, int64_t c) { return s->b + i * s->ldb + c; }
-/* At most BASE rows, one after the other, and at most SOLVED columns; copies of op(A), its rows BASE apart, and of B,
-   its rows SOLVED apart, are in the nearest cache. */
-enum { N(SOLVED) = AT_ONCE * N(LANES_OF) / N(PARTS) };
-_Static_assert((int)N(SOLVED) <= (int)SOLVED_MOST, "room for a solve");
-#if KIND > 1
-/* Real parts in the place of imaginary ones. */
-static N(vec) N(swapped)(N(vec) x) {
-    N(vec) y;
-#pragma GCC unroll 16
-    for (int i = 0; i < N(LANES_OF); i++) y[i] = x[i ^ 1];
-    return y;
+/* Of an upper triangle the rows and columns from the last to the first one. */
+static N(Solve) N(from_below)(N(Solve) s) {
+    s.a = N(part)(s.a, s.n - 1, s.n - 1), s.a.row = -s.a.row, s.a.column = -s.a.column;
+    s.b += (s.n - 1) * s.ldb, s.ldb = -s.ldb;
+    return s;
 }
-#endif
-/* sum -= f y, some vectors of numbers. */
-static inline __attribute__((always_inline)) void N(subtract_multiple)(N(vec) * sum, T f, const N(vec) * y,
-                                                                       int vectors) {
-#if KIND < 2
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) sum[v] -= f * y[v];
-#else
-    N(vec) turned; /* i f, without i */
-#pragma GCC unroll 16
-    for (int l = 0; l < N(LANES_OF); l++) turned[l] = l % 2 ? IM(f) : -IM(f);
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) sum[v] -= RE(f) * y[v], sum[v] -= turned * N(swapped)(y[v]);
-#endif
+/* Of a pivot, by which numbers are multiplied, as in LAPACK, or 0 if it is not a normal number. */
+static T N(reciprocal)(T pivot) {
+    const R small = ((const R[]){0x1p-126, 0x1p-1022, 0x1p-100, 0x1p-900})[KIND];
+    const T f = IM(pivot) == 0 ? 1 / RE(pivot) : DIV((T)1, pivot);
+    return SIZE1(f) >= small && SIZE1(f) <= 1 / small ? f : 0;
 }
-/* x -= Σ f[k] b[k], rows of B ld apart, for k in [lo, hi) and some vectors of the rows; few vectors are several sums
-   each, so that none waits for the one before. */
-static inline __attribute__((always_inline)) void N(row)(T *x, const T *f, const T *b, int64_t ld, int64_t lo,
-                                                         int64_t hi, int vectors) {
-    enum { MOST_SUMS = 4 };
-    const int sums = vectors == 1 ? MOST_SUMS : vectors < AT_ONCE ? 2 : 1;
-    N(vec) sum[MOST_SUMS][AT_ONCE], *at = (N(vec) *)x;
-    int64_t k = lo;
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) sum[0][v] = at[v];
-#pragma GCC unroll 4
-    for (int i = 1; i < sums; i++)
-#pragma GCC unroll 8
-        for (int v = 0; v < vectors; v++) sum[i][v] = -(N(vec)){0}; /* x + -0 is x, -0 too */
-    for (; k + sums <= hi; k += sums)
-#pragma GCC unroll 4
-        for (int i = 0; i < sums; i++)
-            N(subtract_multiple)(sum[i], f[k + i], (const N(vec) *)(b + (k + i) * ld), vectors);
-    for (; k < hi; k++) N(subtract_multiple)(sum[0], f[k], (const N(vec) *)(b + k * ld), vectors);
-#pragma GCC unroll 8
-    for (int v = 0; v < vectors; v++) {
-#pragma GCC unroll 4
-        for (int i = 1; i < sums; i++) sum[0][v] += sum[i][v];
-        at[v] = sum[0][v];
-    }
-}
-/* By a pivot: multiplication by its reciprocal, as in LAPACK, if that is a normal number. */
 static void N(divide_by_real)(R *x, int64_t n, R pivot) {
-    const R f = 1 / pivot, small = KIND % 2 ? 0x1p-1022 : 0x1p-126f, size = FABS(f);
-    if (size >= small && size <= 1 / small)
+    const R f = RE(N(reciprocal)(pivot));
+    if (f != 0)
         for (int64_t i = 0; i < n; i++) x[i] *= f;
     else
         for (int64_t i = 0; i < n; i++) x[i] /= pivot;
@@ -321,71 +298,99 @@ static void N(divide)(T *x, int64_t n, T pivot) {
     c128 f = div_c128(1, pivot);
     for (int64_t i = 0; i < n; i++) x[i] = (T)((c128)x[i] * f);
 #elif KIND == 3
-    bool normal = SIZE1(pivot) > 0x1p-900 && SIZE1(pivot) < 0x1p900;
-    T f = normal ? DIV((T)1, pivot) : 0;
-    for (int64_t i = 0; i < n; i++) x[i] = normal ? x[i] * f : DIV(x[i], pivot);
+    T f = N(reciprocal)(pivot);
+    for (int64_t i = 0; i < n; i++) x[i] = f != 0 ? x[i] * f : DIV(x[i], pivot);
 #endif
 }
-/* Copies B's columns from `c` on to b, or back. */
-static void N(copy_columns)(const N(Solve) * s, T *b, int64_t c, int64_t count, bool back) {
-    T *from = N(solve_at)(s, 0, c);
-    for (int64_t i = 0; i < s->n; i++) {
-        T *x = from + i * s->ldb, *y = b + i * N(SOLVED);
-        memcpy(back ? x : y, back ? y : x, sizeof(T) * (size_t)count);
-    }
-}
-static OUTLINED void N(solve_columns)(const N(Solve) * s, const T *restrict a, T *restrict b, int64_t c,
-                                      int64_t count) {
-    const int64_t one = N(LANES_OF) / N(PARTS), width = count > N(SOLVED) / 2 ? N(SOLVED)
-                                                        : count > one         ? N(SOLVED) / 2
-                                                                              : one;
-    for (int64_t i = 0; i < s->n && count < width; i++)
-        memset(b + i * N(SOLVED) + count, 0, sizeof(T) * (size_t)(width - count));
-    N(copy_columns)(s, b, c, count, false);
-    for (int64_t step = 0; step < s->n; step++) {
-        int64_t i = s->down ? step : s->n - 1 - step, lo = s->down ? 0 : i + 1, hi = s->down ? i : s->n;
-        T *x = b + i * N(SOLVED);
-        if (width == N(SOLVED))
-            N(row)(x, a + i * BASE, b, N(SOLVED), lo, hi, AT_ONCE);
-        else if (width > one)
-            N(row)(x, a + i * BASE, b, N(SOLVED), lo, hi, AT_ONCE / 2);
-        else
-            N(row)(x, a + i * BASE, b, N(SOLVED), lo, hi, 1);
-        if (!s->unit) N(divide)(x, count, a[i * BASE + i]);
-    }
-    N(copy_columns)(s, b, c, count, true);
-}
-static OUTLINED void N(solve_base)(const N(Solve) * s, T *room) {
-    T *a = room, *b = a + BASE * BASE;
-    if (s->a.row == 1)
-        N(transpose)(a, BASE, s->a.at, s->a.column, s->n, s->n);
-    else
-        for (int64_t i = 0; i < s->n; i++) memcpy(a + i * BASE, N(part)(s->a, i, 0).at, sizeof(T) * (size_t)s->n);
-    for (int64_t i = 0; s->a.conj && i < s->n; i++)
-        for (int64_t k = 0; k < s->n; k++) a[i * BASE + k] = CONJ(a[i * BASE + k]);
-    for (int64_t c = 0; c < s->r; c += N(SOLVED)) N(solve_columns)(s, a, b, c, jaxcc_rt_least(s->r - c, N(SOLVED)));
-}
-/* Of rows [row, row + n). */
-static N(Solve) N(solve_rows)(N(Solve) s, int64_t row, int64_t n) {
-    s.a = N(part)(s.a, row, row), s.b = N(solve_at)(&s, row, 0), s.n = n;
-    return s;
-}
-static void N(solve_here)(const N(Solve) * s, Room room) {
-    if (s->n <= BASE) {
-        N(solve_base)(s, room.at);
+/* A row of a tile, times the reciprocal of the pivot if there is one. */
+static inline __attribute__((always_inline)) void N(divide_row)(N(vec) * row, T by, T pivot) {
+    if (by == 0) {
+        T x[N(COLUMNS)];
+        N(store_row)(x, row);
+        N(divide)(x, N(COLUMNS), pivot);
+        N(load_row)(row, x);
         return;
     }
-    int64_t half = jaxcc_rt_half(s->n, BASE), rest = s->n - half;
-    int64_t first = s->down ? 0 : half, then = half - first, solved = s->down ? half : rest;
-    N(Solve) known = N(solve_rows)(*s, first, solved), open = N(solve_rows)(*s, then, s->n - solved);
-    N(solve_here)(&known, room);
-    N(Product) p = {open.b, s->ldb, N(part)(s->a, then, first), {known.b, 1, s->ldb, false}, open.n, s->r, solved};
-    N(subtract)(&p, false, room);
-    N(solve_here)(&open, room);
+    const N(vec) x = row[0], y = row[1];
+    row[0] *= RE(by), row[1] *= RE(by);
+    if (IM(by) != 0) row[0] -= y * IM(by), row[1] += x * IM(by);
+}
+/* tile = A⁻¹ tile, m × m numbers of A; `by`: the reciprocals of its pivots, or NULL, if these are 1. */
+static inline __attribute__((always_inline)) void N(solve_rows)(N(Tile) tile, const N(Left) * a, int64_t m,
+                                                                const T *by) {
+#pragma GCC unroll 12
+    for (int i = 0; i < N(ROWS); i++) {
+        if (i == m) return;
+        const R *x = a->at + i * a->row;
+#pragma GCC unroll 12
+        for (int j = 0; j < i; j++, x += a->term) {
+            tile[i][0] -= x[0] * tile[j][0], tile[i][1] -= x[0] * tile[j][1];
+#if KIND > 1
+            tile[i][0] += x[a->imag] * tile[j][1], tile[i][1] -= x[a->imag] * tile[j][0];
+#endif
+        }
+        if (by) N(divide_row)(tile[i], by[i], N(number)(a, x));
+    }
+}
+/* m ≤ ROWS rows of X from row y on and some columns of them, of which b has the rows before and gets these. */
+static OUTLINED void N(solve_tile)(const N(Solve) * s, N(Left) a, const T *by, R *b, int64_t y, int64_t c,
+                                   int64_t columns) {
+    const int64_t m = jaxcc_rt_least(s->n - y, N(ROWS));
+    T some[N(ROWS) * N(COLUMNS)], *x = s->b + y * s->ldb + c, *at = x;
+    N(Tile) tile = {0};
+    int64_t ld = s->ldb;
+    a.at += y * a.tile;
+    N(add_terms)(tile, &a, m, b, y);
+    if (columns < N(COLUMNS)) {
+        memset(some, 0, sizeof some);
+        N(copy_rows)(some, N(COLUMNS), x, s->ldb, m, columns);
+        at = some, ld = N(COLUMNS);
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < N(ROWS); i++) N(subtract_from)(at + jaxcc_rt_least(i, m - 1) * ld, tile[i]);
+    a.at += y * a.term;
+    N(solve_rows)(tile, &a, m, by ? by + y : NULL);
+#pragma GCC unroll 12
+    for (int i = 0; i < N(ROWS); i++)
+        if (i < m) {
+            N(vec) *packed = (N(vec) *)(b + (y + i) * N(TILE));
+            N(store_row)(at + i * ld, tile[i]);
+            packed[0] = tile[i][0], packed[1] = tile[i][1];
+        }
+    if (columns < N(COLUMNS)) N(copy_rows)(x, s->ldb, some, N(COLUMNS), m, columns);
+}
+/* Rows from `first` on, as many as a product has at once; x has those before, tiles of columns `apart`, and gets these. */
+static OUTLINED void N(solve_block)(const N(Solve) * s, int64_t first, R *x, int64_t apart, R *room) {
+    N(Solve) rows = *s;
+    T by[ROWS_AT_ONCE];
+    rows.a = N(part)(s->a, first, first), rows.b += first * s->ldb;
+    rows.n = jaxcc_rt_least(s->n - first, ROWS_AT_ONCE);
+    const N(Product) p = {.c = rows.b, .ldc = s->ldb, .m = rows.n, .n = s->r};
+    for (int64_t k = 0; k < first; k += TERMS_AT_ONCE) {
+        const int64_t n = jaxcc_rt_least(first - k, TERMS_AT_ONCE);
+        const N(Left) a = N(as_left)(N(part)(s->a, first, k), rows.n, n, room);
+        N(subtract_packed)(&p, a, x + k * N(TILE), apart, n, -s->r);
+    }
+    for (int64_t i = 0; i < rows.n; i++) by[i] = N(reciprocal)(*N(part)(rows.a, i, i).at);
+    const N(Left) a = N(as_left)(rows.a, rows.n, rows.n, room);
+    for (int64_t c = 0; c < s->r; c += N(COLUMNS))
+        for (int64_t y = 0; y < rows.n; y += N(ROWS))
+            N(solve_tile)(&rows, a, s->unit ? NULL : by, x + c / N(COLUMNS) * apart + first * N(TILE), y, c,
+                          jaxcc_rt_least(s->r - c, N(COLUMNS)));
+}
+static void N(solve_here)(const N(Solve) * s, Room room) {
+    const bool once = s->n <= ROWS_AT_ONCE;
+    const int64_t columns = once ? s->r : COLUMNS_AT_ONCE, apart = once ? 0 : N(TILE) * s->n;
+    R *x = room.at, *packed = x + N(PARTS) * s->n * (jaxcc_rt_least(s->r, COLUMNS_AT_ONCE) + N(COLUMNS));
+    for (int64_t c = 0; c < s->r; c += columns) {
+        N(Solve) some = *s;
+        some.b += c, some.r = jaxcc_rt_least(s->r - c, columns);
+        for (int64_t first = 0; first < s->n; first += ROWS_AT_ONCE) N(solve_block)(&some, first, x, apart, packed);
+    }
 }
 static void N(solve_some)(void *solve, int64_t lo, int64_t hi) {
     N(Solve) s = *(const N(Solve) *)solve;
-    s.b = N(solve_at)(&s, 0, lo * PIECE_COLUMNS);
+    s.b += lo * PIECE_COLUMNS;
     s.r = jaxcc_rt_least(s.r - lo * PIECE_COLUMNS, (hi - lo) * PIECE_COLUMNS);
     T *room = jaxcc_rt_workspace_get(jaxcc_rt_room(s.n, s.r) * (int64_t)sizeof(T));
     if (room)
@@ -401,6 +406,15 @@ static OUTLINED void N(solve)(const N(Solve) * s, Room room) {
     else
         N(solve_here)(s, room);
 }
+#if KIND > 1
+/* Real parts in the place of imaginary ones. */
+static N(vec) N(swapped)(N(vec) x) {
+    N(vec) y;
+#pragma GCC unroll 16
+    for (int i = 0; i < N(LANES_OF); i++) y[i] = x[i ^ 1];
+    return y;
+}
+#endif
 /* Σ conj?(x) y of n numbers. */
 static T N(dot)(const T *x, const T *y, int64_t n, bool conj) {
     enum { SUMS = 4, ONE = N(LANES_OF) / N(PARTS) };
@@ -447,7 +461,9 @@ static void N(solve_column)(N(View) a, bool down, bool unit, T *x, int64_t n) {
 static void N(solve_blocks)(const T *a, T *b, int64_t n, int64_t r, bool lower, bool transposed, bool unit, Room room) {
     N(View) view = {a, transposed ? 1 : n, transposed ? n : 1, false};
     if (r >= N(LANES_OF) / 2) {
-        N(solve)(&(N(Solve)){view, lower != transposed, unit, b, r, n, r, NULL}, room);
+        N(Solve) s = {view, unit, b, r, n, r, NULL};
+        if (lower == transposed) s = N(from_below)(s);
+        N(solve)(&s, room);
         return;
     }
     T *x = room.at;
@@ -562,7 +578,7 @@ static void N(lu_blocks)(T *a, int64_t lda, int64_t m, int64_t n, int32_t *pivot
     T *right = a + half, *low = a + half * lda;
     N(lu_blocks)(a, lda, m, half, pivots, room);
     N(swap_rows)(right, lda, n - half, pivots, half);
-    N(solve)(&(N(Solve)){{a, lda, 1, false}, true, true, right, lda, half, n - half, NULL}, room);
+    N(solve)(&(N(Solve)){{a, lda, 1, false}, true, right, lda, half, n - half, NULL}, room);
     if (m == half) return;
     N(View) left = {low, lda, 1, false}, above = {right, 1, lda, false};
     N(Product) p = {right + half * lda, lda, left, above, m - half, n - half, half};

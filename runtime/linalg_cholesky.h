@@ -1,9 +1,8 @@
 /* Cholesky: L in the lower triangle, L Lᴴ = A, for linalg_blocks.h, which includes this for each element type and kind
-   of CPU. On halves of the columns; at most COLUMNS_OF_CHOLESKY of them tile by tile: what the columns before give is
+   of CPU. On halves of the columns; at most BASE of them tile by tile: what the columns before give is
    subtracted and the rest is solved while it is in registers. */
-_Static_assert(COLUMNS_OF_CHOLESKY % N(COLUMNS) == 0, "halves of whole tiles");
-_Static_assert((COLUMNS_OF_CHOLESKY + N(COLUMNS) + 2) * COLUMNS_OF_CHOLESKY / 2 <= BASE * (BASE + SOLVED_MOST),
-               "room for what is packed of a panel");
+_Static_assert(BASE % N(COLUMNS) == 0, "halves of whole tiles");
+_Static_assert((BASE + N(COLUMNS) + 2) * BASE / 2 <= BASE * (BASE + TILE_MOST), "room for what is packed of a panel");
 /* Where what is packed of the tile of columns that begins with column j is: as many terms as there are columns before
    it, then its rows of Lᴴ, each divided by its pivot and without it, then the reciprocals of the pivots. */
 static int64_t N(packed)(int64_t j) { return N(TILE) * (j / N(COLUMNS)) * (j + N(COLUMNS) + 2) / 2; }
@@ -34,13 +33,13 @@ static inline __attribute__((always_inline)) void N(solve_in_registers)(N(Tile) 
    if `solved` times L⁻ᴴ. */
 static OUTLINED void N(finish_tile)(T *x, int64_t ld, int64_t m, int64_t n, int64_t columns, const R *b, bool solved) {
     T some[N(ROWS) * N(COLUMNS)], *c = x + n;
-    const N(Left) left = N(left)(x, ld);
+    const N(Left) left = N(left)((N(View)){x, ld, 1, false});
     N(Tile) tile = {0};
     int64_t ldc = ld;
     N(add_terms)(tile, &left, m, b, n);
     if (columns < N(COLUMNS)) {
         memset(some, 0, sizeof some);
-        for (int64_t i = 0; i < m; i++) memcpy(some + i * N(COLUMNS), c + i * ld, sizeof(T) * (size_t)columns);
+        N(copy_rows)(some, N(COLUMNS), c, ld, m, columns);
         c = some, ldc = N(COLUMNS);
     }
 #pragma GCC unroll 12
@@ -49,8 +48,7 @@ static OUTLINED void N(finish_tile)(T *x, int64_t ld, int64_t m, int64_t n, int6
 #pragma GCC unroll 12
     for (int i = 0; i < N(ROWS); i++)
         if (i < m) N(store_row)(c + i * ldc, tile[i]);
-    for (int64_t i = 0; columns < N(COLUMNS) && i < m; i++)
-        memcpy(x + i * ld + n, some + i * N(COLUMNS), sizeof(T) * (size_t)columns);
+    if (columns < N(COLUMNS)) N(copy_rows)(x + n, ld, some, N(COLUMNS), m, columns);
 }
 /* The tile on the diagonal, of n columns; what solving with it needs is packed in u. */
 static OUTLINED void N(factor_tile)(T *a, int64_t lda, int64_t n, R *u, uint8_t *bad) {
@@ -89,7 +87,7 @@ static void N(finish_rows)(void *below, int64_t lo, int64_t hi) {
                 N(finish_tile)(s->a + y * s->lda, s->lda, jaxcc_rt_least(end - y, N(ROWS)), j,
                                jaxcc_rt_least(s->n - j, N(COLUMNS)), s->packed + N(packed)(j), true);
 }
-/* n ≤ COLUMNS_OF_CHOLESKY columns of m rows, the first of them with the diagonal. */
+/* n ≤ BASE columns of m rows, the first of them with the diagonal. */
 static OUTLINED void N(cholesky_panel)(T *a, int64_t lda, int64_t m, int64_t n, uint8_t *bad, Room room) {
     R *packed = room.at;
     for (int64_t j = 0; j < n; j += N(COLUMNS)) {
@@ -110,11 +108,11 @@ static OUTLINED void N(cholesky_panel)(T *a, int64_t lda, int64_t m, int64_t n, 
         N(finish_rows)(&below, 0, pieces);
 }
 static void N(cholesky_lower)(T *a, int64_t lda, int64_t m, int64_t n, uint8_t *bad, Room room) {
-    if (n <= COLUMNS_OF_CHOLESKY) {
+    if (n <= BASE) {
         N(cholesky_panel)(a, lda, m, n, bad, room);
         return;
     }
-    int64_t half = jaxcc_rt_half(n, COLUMNS_OF_CHOLESKY);
+    int64_t half = jaxcc_rt_half(n, BASE);
     T *low = a + half * lda, *corner = low + half;
     N(cholesky_lower)(a, lda, m, half, bad, room);
     N(Product) p = {corner, lda, {low, lda, 1, false}, {low, lda, 1, KIND > 1}, m - half, n - half, half};

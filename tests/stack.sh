@@ -11,7 +11,7 @@ cat $files | awk -v limit=24576 '
         deep["runtime/ffi.c:attributes"] = 8
         # halves of up to 2^21 rows or columns, until they have BASE or COLUMNS_OF_LU; LU one more where it is wide
         split("f32 f64 c64 c128", type)
-        split("solve_here cholesky_lower lu_blocks", halved)
+        split("cholesky_lower lu_blocks", halved)
         for (i in type) for (k in halved) for (l = 2; l <= 4; l++)
             deep["runtime/linalg.c:" halved[k] "_" type[i] "_v" l] = 19
         # parentheses in the text of an extent
