@@ -20,21 +20,33 @@ static void inline_kernel(Host *h, Step *s, KernelRule *write, Dim units) {
     Kernel *k = kernel_new(h->plan, h->e, &h->frame, s);
     write(k, em_i64(h->e, 0), frame_dim(&h->frame, units));
 }
-/* A separate function, kernel(context, lo, hi), which is called or, if worthwhile, split over threads. Equal kernels
-   are one function. */
-static Str outline(Host *h, Step *s, Frame *f) {
+/* A separate function, kernel(context, lo, hi), which is called or, if worthwhile, split over threads; its context.
+   Equal kernels are one function. */
+static V outline(Host *h, Step *s, KernelRule *write) {
     Emit *e = h->e;
     MlirType args[3] = {e->ptr, e->i64, e->i64};
     Str name = str_format(e->arena, "kernel_%u", e->nkernels++);
     Function fn = em_function(e, name, no_type, 3, args, true);
-    *f = (Frame){.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
-    f->context = em_arg(&fn.scope, 0);
-    f->keys.arena = e->arena;
-    Kernel *k = kernel_new(h->plan, e, f, s);
-    rule_of(h, s)(k, em_arg(&fn.scope, 1), em_arg(&fn.scope, 2));
+    Frame f = {.plan = h->plan, .e = e, .parent = &h->frame, .entry = fn.scope.block};
+    f.context = em_arg(&fn.scope, 0);
+    f.keys.arena = e->arena;
+    Kernel *k = kernel_new(h->plan, e, &f, s);
+    write(k, em_arg(&fn.scope, 1), em_arg(&fn.scope, 2));
     MlirOperation op = em_function_end(e, &fn, (V){NULL});
     uint32_t number = em_shared_function(e, &fn, op);
-    return e->names.at[number];
+    s->symbol = e->names.at[number];
+    V context = host_context(h, f.captures.n);
+    frame_pass(&f, context);
+    return context;
+}
+static void in_parallel(Host *h, const Step *s, V context, V grain) {
+    V args[4] = {em_address(h->e, s->symbol), context, frame_dim(&h->frame, s->units), grain};
+    em_call(h->e, "jaxcc_rt_parallel_for", no_type, 4, args);
+}
+/* Units of at least PARALLEL_COST operations. */
+static V units_shared(Emit *e, V each_unit) {
+    V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST), em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
+    return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
 }
 static V grain(Host *h, const Step *s, V units, int64_t cost) {
     Emit *e = h->e;
@@ -47,10 +59,7 @@ static V grain(Host *h, const Step *s, V units, int64_t cost) {
             total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->domain.at[i]));
         if (s->kind == STEP_DOT) total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->dot->k));
     }
-    /* units of at least PARALLEL_COST operations */
-    V each_unit = em_bin(e, "llvm.udiv", total, em_bin(e, "llvm.intr.umax", units, em_i64(e, 1)));
-    V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST), em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
-    return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));
+    return units_shared(e, em_bin(e, "llvm.udiv", total, em_bin(e, "llvm.intr.umax", units, em_i64(e, 1))));
 }
 static void kernel_step(Host *h, Step *s) {
     Emit *e = h->e;
@@ -60,21 +69,31 @@ static void kernel_step(Host *h, Step *s) {
         inline_kernel(h, s, rule_of(h, s), s->units);
         return;
     }
-    Frame inside;
     h->calls = true;
-    Str name = s->symbol = outline(h, s, &inside);
-    V units = frame_dim(&h->frame, s->units);
-    V context = host_context(h, inside.captures.n);
-    frame_pass(&inside, context);
+    V context = outline(h, s, rule_of(h, s)), units = frame_dim(&h->frame, s->units);
     if (cost >= 0 && cost < 2 * AWAKE_COST) {
         V args[3] = {context, em_i64(e, 0), units};
-        em_call_local(e, name, no_type, 3, args);
+        em_call_local(e, s->symbol, no_type, 3, args);
         return;
     }
-    V args[4] = {em_address(e, name), context, units, grain(h, s, units, cost)};
-    em_call(e, "jaxcc_rt_parallel_for", no_type, 4, args);
+    in_parallel(h, s, context, grain(h, s, units, cost));
+}
+/* The totals of the parts come first, if threads share these: that is the first word of what the parts leave. A thread
+   that does all parts needs none. */
+static void prefixes_in_parts(Host *h, Step *s) {
+    Emit *e = h->e;
+    h->calls = true;
+    V share = units_shared(e, frame_dim(&h->frame, s->part_cost));
+    in_parallel(h, s, outline(h, s, e->target->machine->before[s->kind]), share);
+    V shared = em_load(e, e->i64, frame_buffer(&h->frame, s->parts), 8);
+    share = em_select(e, em_cmpi(e, "ne", shared, em_i64(e, 0)), share, em_i64(e, INT64_MAX));
+    in_parallel(h, s, outline(h, s, rule_of(h, s)), share);
 }
 void launch_threads(Host *h, Step *s) {
+    if (s->parts && s->kind == STEP_CUM) {
+        prefixes_in_parts(h, s);
+        return;
+    }
     kernel_step(h, s);
     if (s->parts) inline_kernel(h, s, kernel_combine, 1);
 }

@@ -26,6 +26,7 @@ void cum_start(const Cum *c, uint32_t w, V *carry) {
     carry[0] = point_identity(c->k->e, c->e->prim, c->d, w);
     if (is_log(c)) carry[1] = em_float(c->k->e, mlirValueGetType(carry[0]), 0);
 }
+static uint32_t carried(const Cum *c) { return cum_values(c) * (c->total ? 2 : 1); }
 V cum_value(const Cum *c, const V *carry) { return cum_widens(c) ? wide_value(c->k->e, c->d, carry) : carry[0]; }
 /* log(e^y + e^x), y = carry[0] + carry[1]: the greater one plus log1p(e^-|x − y|) and the previous rounding error; the
    new error is the addend less the part of it that is in the sum (Dekker's FastTwoSum). */
@@ -53,6 +54,19 @@ V cum_add(const Cum *c, V *carry, V x) {
         carry[0] = cum_combine(c, carry[0], x);
     return carry[0];
 }
+void cum_take(const Cum *c, V *carry, V x) {
+    if (cum_widens(c))
+        wide_add(c->k->e, c->d, x, carry);
+    else
+        cum_add(c, carry, x);
+}
+uint32_t cum_part_values(const Cum *c) { return cum_widens(c) ? cum_widens(c) : 1; }
+void cum_add_part(const Cum *c, V *carry, const V *part) {
+    if (cum_widens(c))
+        wide_join(c->k->e, c->d, part, carry);
+    else
+        cum_take(c, carry, part[0]);
+}
 V cum_operand(const Cum *c) {
     Kernel *k = c->k;
     Ix index[MAX_RANK];
@@ -71,13 +85,13 @@ void cum_store(const Cum *c, V y) {
     cum_remember(c, y);
     kernel_stores(c->k);
 }
-/* Prefixes (suffixes) of the lanes: combined with the lanes 1, 2, 4, … before (after) them. Beyond the ends sums use
+/* Prefixes (suffixes) of the lanes: combined with the lanes …, 4, 2, 1 before (after) them. Beyond the ends sums use
    −0, which is neutral too: LLVM expands shuffles with 0 slowly. */
 static V prefixes(const Cum *c, V x) {
     Emit *e = c->k->e;
     uint32_t w = em_width(x);
     V none = cum_widens(c) ? em_float(e, mlirValueGetType(x), -0.0) : point_identity(e, c->e->prim, c->d, w);
-    for (uint32_t by = 1; by < w; by *= 2) {
+    for (uint32_t by = w / 2; by; by /= 2) {
         int64_t lanes[MAX_LANES];
         for (uint32_t i = 0; i < w; i++)
             if (c->reverse)
@@ -85,6 +99,18 @@ static V prefixes(const Cum *c, V x) {
             else
                 lanes[i] = i >= by ? i - by : w;
         x = cum_combine(c, em_shuffle(e, x, none, w, lanes), x);
+    }
+    return x;
+}
+/* The last prefix (first suffix), by the same operations. */
+static V last_prefix(const Cum *c, V x) {
+    Emit *e = c->k->e;
+    for (uint32_t w = em_width(x) / 2; w; w /= 2) {
+        int64_t lanes[MAX_LANES];
+        for (uint32_t i = 0; i < 2 * w; i++) lanes[i] = i;
+        V low = w > 1 ? em_shuffle(e, x, x, w, lanes) : em_extract(e, x, 0);
+        V high = w > 1 ? em_shuffle(e, x, x, w, lanes + w) : em_extract(e, x, 1);
+        x = c->reverse ? cum_combine(c, high, low) : cum_combine(c, low, high);
     }
     return x;
 }
@@ -97,6 +123,7 @@ static void chunk(const Cum *c, V base, V *carry) {
     kernel_enter(k);
     kernel_bind(k, c->axis, base);
     V sums = prefixes(c, cum_operand(c)), y;
+    if (c->total) cum_take(c, carry + values, em_extract(e, sums, last));
     for (uint32_t i = 0; i < values; i++) all[i] = em_broadcast(e, all[i], k->w);
     if (cum_widens(c)) {
         y = cum_combine(c, all[0], sums);
@@ -108,37 +135,58 @@ static void chunk(const Cum *c, V base, V *carry) {
     cum_store(c, y);
     kernel_leave(k);
 }
-/* Vectors of the elements [from, from + n); in reverse, of those before `from`. */
-static void chunks(const Cum *c, V from, V n, V *carry) {
-    Emit *e = c->k->e;
-    uint32_t values = cum_values(c);
-    V w = em_i64(e, c->k->w), next[WIDE_VALUES];
-    For f = em_for(e, em_i64(e, 0), n, w, values, carry);
-    V i = em_arg(&f.scope, 0);
-    V base = c->reverse ? em_bin(e, "llvm.sub", from, em_bin(e, "llvm.add", i, w)) : em_bin(e, "llvm.add", from, i);
-    for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
-    chunk(c, base, next);
-    em_for_end(e, &f, next, carry);
+/* The same without stores. */
+static void chunk_total(const Cum *c, V base, V *carry) {
+    kernel_enter(c->k);
+    kernel_bind(c->k, c->axis, base);
+    cum_take(c, carry, last_prefix(c, cum_operand(c)));
+    kernel_leave(c->k);
 }
-/* All full vectors, then the remainder: at the end, or in reverse at the beginning. */
-static void along_lanes(Cum *c) {
+/* Vectors of the elements [lo, hi), counted in the order of the prefixes. */
+typedef struct {
+    void (*write)(const Cum *, V base, V *carry);
+    uint32_t values; /* of the carry */
+    V lo, hi;
+} Chunks;
+static void chunks(const Cum *c, Chunks t, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), zero = em_i64(e, 0), carry[WIDE_VALUES] = {{NULL}};
-    uint32_t w = k->w = k->x.step->widths.main;
-    V rest = em_bin(e, "llvm.urem", n, em_i64(e, w)), full = em_bin(e, "llvm.sub", n, rest);
-    cum_start(c, 1, carry);
-    chunks(c, c->reverse ? n : zero, full, carry);
-    if (k->x.step->widths.tail == 1) {
-        k->w = 1;
-        chunks(c, c->reverse ? rest : full, rest, carry);
-        return;
-    }
-    For f = em_for(e, zero, rest, em_i64(e, w), 0, NULL); /* one iteration or none */
-    k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w), em_broadcast(e, em_cast(e, "llvm.trunc", e->i32, rest), w));
-    chunk(c, c->reverse ? zero : full, carry);
+    V w = em_i64(e, k->w), n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), next[2 * WIDE_VALUES] = {{NULL}};
+    For f = em_for(e, t.lo, t.hi, w, t.values, carry);
+    V base = em_arg(&f.scope, 0);
+    if (c->reverse) base = em_sub(e, n, em_add(e, base, w));
+    for (uint32_t v = 0; v < t.values; v++) next[v] = em_arg(&f.scope, v + 1);
+    t.write(c, base, next);
+    em_for_end(e, &f, next, carry);
+}
+/* The last elements of the axis, fewer than a vector has: of [lo, hi) one iteration or none. */
+static void masked_rest(Cum *c, V lo, V hi, const V *carry) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    uint32_t w = k->w;
+    V last[2 * WIDE_VALUES] = {{NULL}}, rest = em_cast(e, "llvm.trunc", e->i32, em_sub(e, hi, lo));
+    memcpy(last, carry, carried(c) * sizeof *carry);
+    For f = em_for(e, lo, hi, em_i64(e, w), 0, NULL);
+    k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w), em_broadcast(e, rest, w));
+    chunk(c, c->reverse ? em_i64(e, 0) : lo, last);
     k->tail = (V){NULL};
     em_for_end(e, &f, NULL, NULL);
+}
+/* All full vectors, then the remainder: at the end of the axis, or in reverse at its beginning. */
+static void along_lanes(Cum *c, V lo, V hi, V *carry) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    uint32_t w = k->w = k->x.step->widths.main;
+    bool whole = dim_mod(k->x.plan->cx->types, loop_extent(k->x.ix, c->axis), w) == 0;
+    V mid = whole ? hi : em_sub(e, hi, em_bin(e, "llvm.urem", em_sub(e, hi, lo), em_i64(e, w)));
+    chunks(c, (Chunks){chunk, carried(c), lo, mid}, carry);
+    if (whole) return;
+    if (k->x.step->widths.tail > 1) {
+        masked_rest(c, mid, hi, carry);
+        return;
+    }
+    k->w = 1;
+    chunks(c, (Chunks){chunk, carried(c), mid, hi}, carry);
 }
 /* Iterations [lo, hi) along an axis, with `n` values of a carry; `before` (NULL: none) is the carry before them. */
 typedef struct {
@@ -194,6 +242,12 @@ static void row(const Cum *c) {
     carry[0] = point_identity(e, c->e->prim, c->d, k->w);
     turns(c, (Turns){zero, n, none, carry, 1});
 }
+static void whole_row(Cum *c) {
+    Kernel *k = c->k;
+    V carry[WIDE_VALUES] = {{NULL}};
+    cum_start(c, 1, carry);
+    along_lanes(c, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->x.ix, c->axis)), carry);
+}
 static void others(Cum *c, uint32_t i, V lo, V hi);
 static void inner(Cum *c, uint32_t i) {
     Kernel *k = c->k;
@@ -201,7 +255,7 @@ static void inner(Cum *c, uint32_t i) {
     if (i < k->x.step->nkept)
         others(c, i, em_i64(k->e, 0), kernel_dim(k, loop_extent(k->x.ix, k->x.step->kept[i])));
     else if (k->lane == c->axis)
-        along_lanes(c);
+        whole_row(c);
     else
         row(c);
 }
@@ -243,10 +297,87 @@ Cum cum_of(Kernel *k) {
     k->x.level = 0, k->rows = false;
     return c;
 }
+
+/* ---- a long row in parts, which are units */
+static V part_word(const Cum *c, V part, uint32_t value) {
+    Emit *e = c->k->e;
+    V at = em_add(e, em_mul(e, part, em_i64(e, PREFIX_PART)), em_i64(e, 8 * value));
+    return em_gep(e, kernel_buffer(c->k, c->k->x.step->parts), at, e->i8);
+}
+static V part_begin(const Cum *c, V part) {
+    return em_mul(c->k->e, part, kernel_dim(c->k, c->k->x.step->division.length));
+}
+/* The carry before this part, from what all those before it have left. */
+static void before_part(const Cum *c, V part, V *carry) {
+    Emit *e = c->k->e;
+    uint32_t values = cum_values(c);
+    V one = em_i64(e, 1), next[WIDE_VALUES] = {{NULL}}, x[WIDE_VALUES];
+    For f = em_for(e, one, em_add(e, part, one), one, values, carry);
+    for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
+    kernel_enter(c->k);
+    for (uint32_t v = 0; v < cum_part_values(c); v++)
+        x[v] = em_load(e, mlirValueGetType(next[v]), part_word(c, em_arg(&f.scope, 0), v), 8);
+    cum_add_part(c, next, x);
+    kernel_leave(c->k);
+    em_for_end(e, &f, next, carry);
+}
+/* From the carry before this part to the one after it: with its total, as all threads compute it. */
+static void along_part(Cum *c, V part, V *carry) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    uint32_t values = cum_values(c);
+    V n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), all[2 * WIDE_VALUES] = {{NULL}};
+    V lo = part_begin(c, part), hi = em_least(e, part_begin(c, em_add(e, part, em_i64(e, 1))), n);
+    memcpy(all, carry, values * sizeof *carry);
+    cum_start(c, 1, all + values);
+    along_lanes(c, lo, hi, all);
+    cum_add_part(c, carry, all + values);
+}
+static void along_parts(Cum *c, V lo, V hi) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    uint32_t values = cum_values(c);
+    V carry[WIDE_VALUES] = {{NULL}}, next[WIDE_VALUES] = {{NULL}};
+    c->total = true;
+    cum_start(c, 1, carry);
+    before_part(c, lo, carry);
+    For f = em_for(e, lo, hi, em_i64(e, 1), values, carry);
+    for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
+    kernel_enter(k);
+    along_part(c, em_arg(&f.scope, 0), next);
+    kernel_leave(k);
+    em_for_end(e, &f, next, carry);
+}
+/* What a part leaves is in the words of the next one. */
+static void leave_total(Cum *c, V part) {
+    Kernel *k = c->k;
+    Emit *e = k->e;
+    V total[WIDE_VALUES] = {{NULL}}, next = em_add(e, part, em_i64(e, 1));
+    cum_start(c, 1, total);
+    k->w = k->x.step->widths.main;
+    chunks(c, (Chunks){chunk_total, cum_values(c), part_begin(c, part), part_begin(c, next)}, total);
+    for (uint32_t v = 0; v < cum_part_values(c); v++) em_store(e, total[v], part_word(c, next, v), 8);
+}
+void kernel_cumulative_totals(Kernel *k, V lo, V hi) {
+    Emit *e = k->e;
+    Cum c = cum_of(k);
+    V zero = em_i64(e, 0), one = em_i64(e, 1), n = kernel_dim(k, k->x.step->units);
+    V shared = em_less(e, em_sub(e, hi, lo), n), last = em_least(e, hi, em_sub(e, n, one));
+    For f = em_for(e, lo, em_select(e, shared, last, lo), one, 0, NULL);
+    kernel_enter(k);
+    leave_total(&c, em_arg(&f.scope, 0));
+    kernel_leave(k);
+    em_for_end(e, &f, NULL, NULL);
+    If first = kernel_if(k, em_cmpi(e, "eq", lo, zero));
+    em_store(e, em_cast(e, "llvm.zext", e->i64, shared), part_word(&c, zero, 0), 8);
+    kernel_if_end(k, &first);
+}
 void kernel_cumulative(Kernel *k, V lo, V hi) {
     Cum c = cum_of(k);
     uint32_t i = first_other(k, c.axis);
-    if (i < k->x.step->nkept)
+    if (k->x.step->parts)
+        along_parts(&c, lo, hi);
+    else if (i < k->x.step->nkept)
         others(&c, i, lo, hi);
     else
         inner(&c, i);

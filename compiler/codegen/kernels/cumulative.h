@@ -10,7 +10,8 @@ typedef struct {
     Dtype d;
     Atom axis;
     bool reverse;
-    V item; /* on a device */
+    bool total; /* beside the carry there is one that begins with the part */
+    V item;     /* on a device */
 } Cum;
 Cum cum_of(Kernel *);
 
@@ -26,6 +27,11 @@ uint32_t cum_widens(const Cum *); /* values of the wide form; 0: it has none */
 uint32_t cum_values(const Cum *);
 void cum_start(const Cum *, uint32_t w, V *carry);
 V cum_value(const Cum *, const V *carry);
+/* Takes one more element, or a result of several, into the carry. */
+void cum_take(const Cum *, V *carry, V x);
+/* What a part of a row leaves, so many values: one, or the wide form of a sum; into the carry. */
+uint32_t cum_part_values(const Cum *);
+void cum_add_part(const Cum *, V *carry, const V *part);
 /* The prefix with x as its last element, from a carry that has no wide form. */
 V cum_add(const Cum *, V *carry, V x);
 

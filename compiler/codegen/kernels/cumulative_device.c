@@ -12,12 +12,6 @@
    part, and a second one begins each with what all parts before it give. Elements are counted in the order of the
    prefixes. */
 
-void cum_take(const Cum *c, V *carry, V x) {
-    if (cum_widens(c))
-        wide_add(c->k->e, c->d, x, carry);
-    else
-        cum_add(c, carry, x);
-}
 V cum_nothing(const Cum *c) {
     Emit *e = c->k->e;
     V none = point_identity(e, c->e->prim, c->d, 1);
@@ -25,7 +19,6 @@ V cum_nothing(const Cum *c) {
 }
 
 /* ---- parts: each leaves one value, or the wide form of a sum, in PREFIX_PART; `row`: of those of the item */
-uint32_t cum_part_values(const Cum *c) { return cum_widens(c) ? cum_widens(c) : 1; }
 void cum_join(Emit *e, void *user, V *x, const V *y) {
     const Cum *c = user;
     if (cum_widens(c))
@@ -76,12 +69,6 @@ typedef struct {
     V from, to, apart, items, row;
     uint32_t n;
 } Before;
-void cum_add_part(const Cum *c, V *carry, const V *part) {
-    if (cum_widens(c))
-        wide_join(c->k->e, c->d, part, carry);
-    else
-        cum_take(c, carry, part[0]);
-}
 static void add_parts(Cum *c, const Before *b, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;

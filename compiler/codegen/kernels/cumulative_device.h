@@ -4,8 +4,6 @@
 #define JAXCC_CUMULATIVE_DEVICE_H
 #include "cumulative.h"
 
-/* Takes one more element, or a result of several, into the carry. */
-void cum_take(const Cum *, V *carry, V x);
 /* No elements: −0 is neutral for every sum. */
 V cum_nothing(const Cum *);
 /* Neighbouring rows that a thread has, and their carries. */
@@ -18,11 +16,8 @@ void cum_along_thread(const Cum *, V lo, V hi, V *carry, bool store);
 /* The part that begins there, by chunks. */
 void cum_along_chunks(Cum *, V lo);
 
-/* ---- parts: what one of a row leaves, so many values: one, or the wide form of a sum */
-uint32_t cum_part_values(const Cum *);
-/* y into x (a Merge); a part into a carry. */
+/* ---- parts: y into x (a Merge) */
 void cum_join(Emit *, void *cum, V *x, const V *y);
-void cum_add_part(const Cum *, V *carry, const V *part);
 /* Leaves what this part has in all for later ones; the carry after those before it. */
 void cum_before_part(Cum *, V all, V *carry);
 /* The same for chunks: from what each has of its rows to what is before it. */

@@ -80,6 +80,7 @@ const Machine x86_machine = {
                 [STEP_DOT] = kernel_dot,
                 [STEP_CUM] = kernel_cumulative,
                 [STEP_SCATTER] = kernel_scatter},
+    .before = {[STEP_CUM] = kernel_cumulative_totals},
     .launch = launch_threads,
     .open = machine,
     .passes = clean_up_split,

@@ -271,6 +271,7 @@ typedef struct Step {
     uint32_t turns; /* iterations of `jam` that are done at once */
     uint32_t block; /* iterations of the outermost loop in a unit */
     Dim units;      /* independent parts of the work, which threads share */
+    Dim part_cost;  /* of a unit that is a part of a row of prefixes, in operations */
     Grid grid;      /* on a device */
     Division division;
     uint32_t columns; /* on a device: neighbouring sums that a thread has along `run_loop`; 0: one */

@@ -300,6 +300,18 @@ static void decide_scatter(Plan *p, Step *s) {
 }
 
 /* ---- prefixes: along the axis if that is the innermost loop; otherwise one for each lane */
+static void prefixes_in_parts(Plan *p, Step *s, Dim n) {
+    Types *ts = p->cx->types;
+    uint32_t cost = s->cost + (prim_combiner[s->e->prim] == P_none ? PREFIX_SLOW_COST : PREFIX_COST);
+    if (dtype_info[val_array(p->cx, s->e->out.at[0])->dtype].kind == DK_COMPLEX) return;
+    if (dim_is_const(n) && n < PARALLEL_COST / cost) return;
+    Dim least = PREFIX_PART_COST / cost;
+    least = least > PREFIX_PART_STEP ? least - least % PREFIX_PART_STEP : PREFIX_PART_STEP;
+    Dim length = dim_mul(ts, least, dim_add(ts, dim_floordiv(ts, n, PREFIX_PARTS * least), 1));
+    s->division.length = length, s->part_cost = dim_mul(ts, length, cost);
+    s->units = dim_floordiv(ts, dim_add(ts, n, dim_sub(ts, length, 1)), length);
+    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, s->units, PREFIX_PART));
+}
 static void decide_cumulative(Plan *p, Step *s) {
     Dtype d = val_array(p->cx, s->e->out.at[0])->dtype;
     Atom axis = cum_axis(p, s);
@@ -318,6 +330,7 @@ static void decide_cumulative(Plan *p, Step *s) {
     }
     while (first < s->nkept && s->kept[first] == axis) first++;
     s->units = first < s->nkept ? loop_extent(p->ix, s->kept[first]) : 1;
+    if (s->nkept == 1 && w > 1) prefixes_in_parts(p, s, extent);
 }
 
 void vectors_decide(Plan *p, Step *s) {
