@@ -139,9 +139,8 @@ enum {
     WINDOW_BLOCK = 64, /* elements of a scatter's windows in a unit */
     PREFIX_REST = 4,   /* its part that is done one by one where masks are slow: of rows of 20 in 181 us, not 222 */
     PREFIX_BYTES = 64, /* of a vector of prefixes, on every machine */
-    PREFIX_COST = 4,   /* of an element, in operations, … */
-    PREFIX_SLOW_COST = 40,      /* … of logarithms of sums */
-    PREFIX_PART_COST = 1 << 14, /* a long row, which threads share, is divided into parts of so many operations, … */
+    PREFIX_COST = 4,   /* of an element, in operations: … */
+    PREFIX_PART_COST = 1 << 14, /* … a long row, which threads share, is divided into parts of so many, … */
     PREFIX_PART_STEP = 64,      /* … a multiple of so many elements … */
     PREFIX_PARTS = 256          /* … and no more parts than this: each begins with what all those before it leave */
 };

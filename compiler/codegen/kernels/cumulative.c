@@ -26,7 +26,6 @@ void cum_start(const Cum *c, uint32_t w, V *carry) {
     carry[0] = point_identity(c->k->e, c->e->prim, c->d, w);
     if (is_log(c)) carry[1] = em_float(c->k->e, mlirValueGetType(carry[0]), 0);
 }
-static uint32_t carried(const Cum *c) { return cum_values(c) * (c->total ? 2 : 1); }
 V cum_value(const Cum *c, const V *carry) { return cum_widens(c) ? wide_value(c->k->e, c->d, carry) : carry[0]; }
 /* log(e^y + e^x), y = carry[0] + carry[1]: the greater one plus log1p(e^-|x − y|) and the previous rounding error; the
    new error is the addend less the part of it that is in the sum (Dekker's FastTwoSum). */
@@ -114,48 +113,50 @@ static V last_prefix(const Cum *c, V x) {
     }
     return x;
 }
-/* The elements from `base` on; the carry after them. */
-static void chunk(const Cum *c, V base, V *carry) {
-    Kernel *k = c->k;
-    Emit *e = k->e;
-    uint32_t last = c->reverse ? 0 : k->w - 1, values = cum_values(c);
-    V all[WIDE_VALUES] = {cum_value(c, carry), carry[values - 1]};
-    kernel_enter(k);
-    kernel_bind(k, c->axis, base);
-    V sums = prefixes(c, cum_operand(c)), y;
-    if (c->total) cum_take(c, carry + values, em_extract(e, sums, last));
-    for (uint32_t i = 0; i < values; i++) all[i] = em_broadcast(e, all[i], k->w);
-    if (cum_widens(c)) {
-        y = cum_combine(c, all[0], sums);
-        wide_add(e, c->d, em_extract(e, sums, last), carry);
-    } else {
-        y = cum_add(c, all, sums);
-        for (uint32_t i = 0; i < values; i++) carry[i] = em_extract(e, all[i], last);
+/* The prefixes of the elements from `base` on, and the carry after them. It may have a second lane, which begins with
+   a part of the row: it is not in the prefixes. */
+static V with_carry(const Cum *c, V sums, V *carry) {
+    Emit *e = c->k->e;
+    uint32_t last = c->reverse ? 0 : c->k->w - 1, values = cum_values(c);
+    V all[WIDE_VALUES] = {{NULL}};
+    for (uint32_t i = 0; i < values; i++) all[i] = em_extract(e, carry[i], 0);
+    if (!is_log(c)) {
+        cum_take(c, carry, em_broadcast(e, em_extract(e, sums, last), em_width(carry[0])));
+        return cum_combine(c, em_broadcast(e, cum_value(c, all), c->k->w), sums);
     }
-    cum_store(c, y);
-    kernel_leave(k);
+    for (uint32_t i = 0; i < values; i++) all[i] = em_broadcast(e, all[i], c->k->w);
+    V y = cum_add(c, all, sums);
+    for (uint32_t i = 0; i < values; i++) carry[i] = em_extract(e, all[i], last);
+    return y;
 }
-/* The same without stores. */
+static void chunk(const Cum *c, V base, V *carry) {
+    kernel_enter(c->k);
+    kernel_bind(c->k, c->axis, base);
+    cum_store(c, with_carry(c, prefixes(c, cum_operand(c)), carry));
+    kernel_leave(c->k);
+}
+/* The same without stores; the carry may have all lanes. */
 static void chunk_total(const Cum *c, V base, V *carry) {
     kernel_enter(c->k);
     kernel_bind(c->k, c->axis, base);
-    cum_take(c, carry, last_prefix(c, cum_operand(c)));
+    V x = cum_operand(c);
+    cum_take(c, carry, em_width(carry[0]) == 1 ? last_prefix(c, x) : x);
     kernel_leave(c->k);
 }
 /* Vectors of the elements [lo, hi), counted in the order of the prefixes. */
 typedef struct {
     void (*write)(const Cum *, V base, V *carry);
-    uint32_t values; /* of the carry */
     V lo, hi;
 } Chunks;
 static void chunks(const Cum *c, Chunks t, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
-    V w = em_i64(e, k->w), n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), next[2 * WIDE_VALUES] = {{NULL}};
-    For f = em_for(e, t.lo, t.hi, w, t.values, carry);
+    V w = em_i64(e, k->w), n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), next[WIDE_VALUES] = {{NULL}};
+    uint32_t values = cum_values(c);
+    For f = em_for(e, t.lo, t.hi, w, values, carry);
     V base = em_arg(&f.scope, 0);
     if (c->reverse) base = em_sub(e, n, em_add(e, base, w));
-    for (uint32_t v = 0; v < t.values; v++) next[v] = em_arg(&f.scope, v + 1);
+    for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
     t.write(c, base, next);
     em_for_end(e, &f, next, carry);
 }
@@ -164,8 +165,8 @@ static void masked_rest(Cum *c, V lo, V hi, const V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
     uint32_t w = k->w;
-    V last[2 * WIDE_VALUES] = {{NULL}}, rest = em_cast(e, "llvm.trunc", e->i32, em_sub(e, hi, lo));
-    memcpy(last, carry, carried(c) * sizeof *carry);
+    V last[WIDE_VALUES] = {{NULL}}, rest = em_cast(e, "llvm.trunc", e->i32, em_sub(e, hi, lo));
+    memcpy(last, carry, cum_values(c) * sizeof *carry);
     For f = em_for(e, lo, hi, em_i64(e, w), 0, NULL);
     k->tail = em_cmpi(e, "ult", em_lanes(e, e->i32, w), em_broadcast(e, rest, w));
     chunk(c, c->reverse ? em_i64(e, 0) : lo, last);
@@ -179,14 +180,14 @@ static void along_lanes(Cum *c, V lo, V hi, V *carry) {
     uint32_t w = k->w = k->x.step->widths.main;
     bool whole = dim_mod(k->x.plan->cx->types, loop_extent(k->x.ix, c->axis), w) == 0;
     V mid = whole ? hi : em_sub(e, hi, em_bin(e, "llvm.urem", em_sub(e, hi, lo), em_i64(e, w)));
-    chunks(c, (Chunks){chunk, carried(c), lo, mid}, carry);
+    chunks(c, (Chunks){chunk, lo, mid}, carry);
     if (whole) return;
     if (k->x.step->widths.tail > 1) {
         masked_rest(c, mid, hi, carry);
         return;
     }
     k->w = 1;
-    chunks(c, (Chunks){chunk, carried(c), mid, hi}, carry);
+    chunks(c, (Chunks){chunk, mid, hi}, carry);
 }
 /* Iterations [lo, hi) along an axis, with `n` values of a carry; `before` (NULL: none) is the carry before them. */
 typedef struct {
@@ -321,24 +322,24 @@ static void before_part(const Cum *c, V part, V *carry) {
     kernel_leave(c->k);
     em_for_end(e, &f, next, carry);
 }
-/* From the carry before this part to the one after it: with its total, as all threads compute it. */
+/* From the carry before this part to the one after it: with the total, as every thread computes it. */
 static void along_part(Cum *c, V part, V *carry) {
     Kernel *k = c->k;
     Emit *e = k->e;
     uint32_t values = cum_values(c);
-    V n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), all[2 * WIDE_VALUES] = {{NULL}};
+    V n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), both[WIDE_VALUES] = {{NULL}};
     V lo = part_begin(c, part), hi = em_least(e, part_begin(c, em_add(e, part, em_i64(e, 1))), n);
-    memcpy(all, carry, values * sizeof *carry);
-    cum_start(c, 1, all + values);
-    along_lanes(c, lo, hi, all);
-    cum_add_part(c, carry, all + values);
+    cum_start(c, 2, both);
+    for (uint32_t v = 0; v < values; v++) both[v] = em_insert(e, carry[v], both[v], 0);
+    along_lanes(c, lo, hi, both);
+    for (uint32_t v = 0; v < values; v++) both[v] = em_extract(e, both[v], 1);
+    cum_add_part(c, carry, both);
 }
 static void along_parts(Cum *c, V lo, V hi) {
     Kernel *k = c->k;
     Emit *e = k->e;
     uint32_t values = cum_values(c);
     V carry[WIDE_VALUES] = {{NULL}}, next[WIDE_VALUES] = {{NULL}};
-    c->total = true;
     cum_start(c, 1, carry);
     before_part(c, lo, carry);
     For f = em_for(e, lo, hi, em_i64(e, 1), values, carry);
@@ -348,14 +349,16 @@ static void along_parts(Cum *c, V lo, V hi) {
     kernel_leave(k);
     em_for_end(e, &f, next, carry);
 }
-/* What a part leaves is in the words of the next one. */
+/* Sums of integers have the same bits in any order. What a part leaves is in the words of the next one. */
 static void leave_total(Cum *c, V part) {
     Kernel *k = c->k;
     Emit *e = k->e;
+    bool ordered = dtype_info[c->d].kind == DK_FLOAT;
     V total[WIDE_VALUES] = {{NULL}}, next = em_add(e, part, em_i64(e, 1));
-    cum_start(c, 1, total);
     k->w = k->x.step->widths.main;
-    chunks(c, (Chunks){chunk_total, cum_values(c), part_begin(c, part), part_begin(c, next)}, total);
+    cum_start(c, ordered ? 1 : k->w, total);
+    chunks(c, (Chunks){chunk_total, part_begin(c, part), part_begin(c, next)}, total);
+    if (!ordered) total[0] = last_prefix(c, total[0]);
     for (uint32_t v = 0; v < cum_part_values(c); v++) em_store(e, total[v], part_word(c, next, v), 8);
 }
 void kernel_cumulative_totals(Kernel *k, V lo, V hi) {

@@ -10,8 +10,7 @@ typedef struct {
     Dtype d;
     Atom axis;
     bool reverse;
-    bool total; /* beside the carry there is one that begins with the part */
-    V item;     /* on a device */
+    V item; /* on a device */
 } Cum;
 Cum cum_of(Kernel *);
 

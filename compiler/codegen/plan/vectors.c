@@ -302,9 +302,9 @@ static void decide_scatter(Plan *p, Step *s) {
 /* ---- prefixes: along the axis if that is the innermost loop; otherwise one for each lane */
 static void prefixes_in_parts(Plan *p, Step *s, Dim n) {
     Types *ts = p->cx->types;
-    uint32_t cost = s->cost + (prim_combiner[s->e->prim] == P_none ? PREFIX_SLOW_COST : PREFIX_COST);
+    uint32_t cost = s->cost + PREFIX_COST;
     if (dtype_info[val_array(p->cx, s->e->out.at[0])->dtype].kind == DK_COMPLEX) return;
-    if (dim_is_const(n) && n < PARALLEL_COST / cost) return;
+    if (prim_combiner[s->e->prim] == P_none || (dim_is_const(n) && n < PARALLEL_COST / cost)) return;
     Dim least = PREFIX_PART_COST / cost;
     least = least > PREFIX_PART_STEP ? least - least % PREFIX_PART_STEP : PREFIX_PART_STEP;
     Dim length = dim_mul(ts, least, dim_add(ts, dim_floordiv(ts, n, PREFIX_PARTS * least), 1));
