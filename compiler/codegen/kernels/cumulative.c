@@ -7,7 +7,12 @@
    prefixes of a vector take log2(w) shifts, then the carry of the previous vectors is added; otherwise vectors run
    along the innermost axis, with one carry per lane along the other. `reverse` goes from the end: suffixes, and the
    carry is the first lane. The carry of a sum of floats is a wide form (sums.h): the error of a prefix is that of its
-   last two additions. The carry of cumlogsumexp is a number and its rounding error. */
+   last two additions. The carry of cumlogsumexp is a number and its rounding error.
+
+   One long row is divided into parts, which are units. A first kernel computes their totals, from which a range of units
+   of the second one gets the carry before it. Within a part a second carry begins with it, so that the carry after it
+   is always that before it joined with the same total, and the bits do not depend on who does which parts. A call that
+   does all units needs no totals: the first kernel then computes none, and the second is called in the same way. */
 
 V cum_combine(const Cum *c, V a, V b) {
     Emit *e = c->k->e;
@@ -299,7 +304,8 @@ Cum cum_of(Kernel *k) {
     return c;
 }
 
-/* ---- a long row in parts, which are units */
+/* ---- one long row in parts: each has PREFIX_PART bytes, for the total of the one before it; those of the first say
+   whether there are totals */
 static V part_word(const Cum *c, V part, uint32_t value) {
     Emit *e = c->k->e;
     V at = em_add(e, em_mul(e, part, em_i64(e, PREFIX_PART)), em_i64(e, 8 * value));
@@ -349,7 +355,7 @@ static void along_parts(Cum *c, V lo, V hi) {
     kernel_leave(k);
     em_for_end(e, &f, next, carry);
 }
-/* Sums of integers have the same bits in any order. What a part leaves is in the words of the next one. */
+/* Sums of integers have the same bits in any order. */
 static void leave_total(Cum *c, V part) {
     Kernel *k = c->k;
     Emit *e = k->e;

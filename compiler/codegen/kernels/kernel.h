@@ -166,7 +166,7 @@ typedef void KernelRule(Kernel *, V lo, V hi);
 KernelRule kernel_loops, kernel_combine, kernel_dot, kernel_cumulative, kernel_scatter;
 /* The same on a device for one unit, or for the point of the grid's loops that is bound (grid.h). */
 KernelRule device_loops, device_combine, device_dot, device_dot_combine, device_cumulative, device_scatter;
-/* Reduces a part of the prefixes, before device_cumulative where the step has parts. */
+/* Reduce parts of the prefixes, before device_cumulative and kernel_cumulative where the step has parts. */
 KernelRule device_cumulative_parts, kernel_cumulative_totals;
 /* Before device_scatter, if it needs claims; if positions are sorted and there are parts. The tiles of a sort, then
    runs, once for each length. */

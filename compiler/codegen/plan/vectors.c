@@ -300,6 +300,7 @@ static void decide_scatter(Plan *p, Step *s) {
 }
 
 /* ---- prefixes: along the axis if that is the innermost loop; otherwise one for each lane */
+/* One long row, which threads share. The totals of parts of logarithms of sums would take as long as their prefixes. */
 static void prefixes_in_parts(Plan *p, Step *s, Dim n) {
     Types *ts = p->cx->types;
     uint32_t cost = s->cost + PREFIX_COST;
@@ -310,7 +311,7 @@ static void prefixes_in_parts(Plan *p, Step *s, Dim n) {
     Dim length = dim_mul(ts, least, dim_add(ts, dim_floordiv(ts, n, PREFIX_PARTS * least), 1));
     s->division.length = length, s->part_cost = dim_mul(ts, length, cost);
     s->units = dim_floordiv(ts, dim_add(ts, n, dim_sub(ts, length, 1)), length);
-    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, s->units, PREFIX_PART));
+    s->parts = buf_new(p, BUF_WORK, dim_mul(ts, dim_add(ts, s->units, 1), PREFIX_PART));
 }
 static void decide_cumulative(Plan *p, Step *s) {
     Dtype d = val_array(p->cx, s->e->out.at[0])->dtype;
