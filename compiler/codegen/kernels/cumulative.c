@@ -11,8 +11,8 @@
 
    One long row is divided into parts, which are units. A first kernel computes their totals, from which a range of units
    of the second one gets the carry before it. Within a part a second carry begins with it, so that the carry after it
-   is always that before it joined with the same total, and the bits do not depend on who does which parts. A call that
-   does all units needs no totals: the first kernel then computes none, and the second is called in the same way. */
+   is always that before it joined with the same total: the bits do not depend on who does which parts (but for which of
+   several NaNs a sum is). A call that does all units needs no totals: the first kernel computes none then. */
 
 V cum_combine(const Cum *c, V a, V b) {
     Emit *e = c->k->e;
@@ -106,17 +106,21 @@ static V prefixes(const Cum *c, V x) {
     }
     return x;
 }
-/* The last prefix (first suffix), by the same operations. */
+/* The last prefix (first suffix), by the same operations, also on vectors. */
 static V last_prefix(const Cum *c, V x) {
     Emit *e = c->k->e;
-    for (uint32_t w = em_width(x) / 2; w; w /= 2) {
-        int64_t lanes[MAX_LANES];
-        for (uint32_t i = 0; i < 2 * w; i++) lanes[i] = i;
-        V low = w > 1 ? em_shuffle(e, x, x, w, lanes) : em_extract(e, x, 0);
-        V high = w > 1 ? em_shuffle(e, x, x, w, lanes + w) : em_extract(e, x, 1);
+    int64_t lanes[MAX_LANES + 1];
+    for (uint32_t i = 0; i <= MAX_LANES; i++) lanes[i] = i;
+    for (uint32_t half = em_width(x) / 2; half; half /= 2) {
+        uint32_t w = half > 1 ? half : 2;
+        V low = em_shuffle(e, x, x, w, lanes), high = em_shuffle(e, x, x, w, lanes + half);
         x = c->reverse ? cum_combine(c, high, low) : cum_combine(c, low, high);
     }
-    return x;
+    return em_extract(e, x, 0);
+}
+/* Is the carry the result at the last element? Else it is computed apart, which takes less time. */
+static bool is_result(const Cum *c) {
+    return dtype_info[c->d].kind == DK_FLOAT && c->e->prim != P_cumsum && c->e->prim != P_cumprod;
 }
 /* The prefixes of the elements from `base` on, and the carry after them. It may have a second lane, which begins with
    a part of the row: it is not in the prefixes. */
@@ -125,7 +129,7 @@ static V with_carry(const Cum *c, V sums, V *carry) {
     uint32_t last = c->reverse ? 0 : c->k->w - 1, values = cum_values(c);
     V all[WIDE_VALUES] = {{NULL}};
     for (uint32_t i = 0; i < values; i++) all[i] = em_extract(e, carry[i], 0);
-    if (!is_log(c)) {
+    if (!is_result(c)) {
         cum_take(c, carry, em_broadcast(e, em_extract(e, sums, last), em_width(carry[0])));
         return cum_combine(c, em_broadcast(e, cum_value(c, all), c->k->w), sums);
     }
@@ -140,12 +144,12 @@ static void chunk(const Cum *c, V base, V *carry) {
     cum_store(c, with_carry(c, prefixes(c, cum_operand(c)), carry));
     kernel_leave(c->k);
 }
-/* The same without stores; the carry may have all lanes. */
+/* The same without stores; the carry has two equal lanes, or as many as vectors have. */
 static void chunk_total(const Cum *c, V base, V *carry) {
     kernel_enter(c->k);
     kernel_bind(c->k, c->axis, base);
     V x = cum_operand(c);
-    cum_take(c, carry, em_width(carry[0]) == 1 ? last_prefix(c, x) : x);
+    cum_take(c, carry, em_width(carry[0]) == 2 ? em_broadcast(c->k->e, last_prefix(c, x), 2) : x);
     kernel_leave(c->k);
 }
 /* Vectors of the elements [lo, hi), counted in the order of the prefixes. */
@@ -314,19 +318,29 @@ static V part_word(const Cum *c, V part, uint32_t value) {
 static V part_begin(const Cum *c, V part) {
     return em_mul(c->k->e, part, kernel_dim(c->k, c->k->x.step->division.length));
 }
-/* The carry before this part, from what all those before it have left. */
+/* The carry before this part, from what all those before it have left. It has two lanes here, since the maximum of −0
+   and +0 is the first one in vectors, but +0 elsewhere. */
 static void before_part(const Cum *c, V part, V *carry) {
     Emit *e = c->k->e;
     uint32_t values = cum_values(c);
     V one = em_i64(e, 1), next[WIDE_VALUES] = {{NULL}}, x[WIDE_VALUES];
+    cum_start(c, 2, carry);
     For f = em_for(e, one, em_add(e, part, one), one, values, carry);
     for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
     kernel_enter(c->k);
-    for (uint32_t v = 0; v < cum_part_values(c); v++)
-        x[v] = em_load(e, mlirValueGetType(next[v]), part_word(c, em_arg(&f.scope, 0), v), 8);
+    for (uint32_t v = 0; v < cum_part_values(c); v++) {
+        V word = part_word(c, em_arg(&f.scope, 0), v);
+        x[v] = em_broadcast(e, em_load(e, em_elem(next[v]), word, 8), 2);
+    }
     cum_add_part(c, next, x);
     kernel_leave(c->k);
     em_for_end(e, &f, next, carry);
+    for (uint32_t v = 0; v < values; v++) carry[v] = em_extract(e, carry[v], 0);
+}
+/* Does combining the same elements in this order always give the same bits? */
+static bool is_associative(const Cum *c) {
+    Prim by = prim_combiner[c->e->prim];
+    return by == P_max || by == P_min || dtype_info[c->d].kind != DK_FLOAT;
 }
 /* From the carry before this part to the one after it: with the total, as every thread computes it. */
 static void along_part(Cum *c, V part, V *carry) {
@@ -335,6 +349,10 @@ static void along_part(Cum *c, V part, V *carry) {
     uint32_t values = cum_values(c);
     V n = kernel_dim(k, loop_extent(k->x.ix, c->axis)), both[WIDE_VALUES] = {{NULL}};
     V lo = part_begin(c, part), hi = em_least(e, part_begin(c, em_add(e, part, em_i64(e, 1))), n);
+    if (is_associative(c)) {
+        along_lanes(c, lo, hi, carry);
+        return;
+    }
     cum_start(c, 2, both);
     for (uint32_t v = 0; v < values; v++) both[v] = em_insert(e, carry[v], both[v], 0);
     along_lanes(c, lo, hi, both);
@@ -346,7 +364,6 @@ static void along_parts(Cum *c, V lo, V hi) {
     Emit *e = k->e;
     uint32_t values = cum_values(c);
     V carry[WIDE_VALUES] = {{NULL}}, next[WIDE_VALUES] = {{NULL}};
-    cum_start(c, 1, carry);
     before_part(c, lo, carry);
     For f = em_for(e, lo, hi, em_i64(e, 1), values, carry);
     for (uint32_t v = 0; v < values; v++) next[v] = em_arg(&f.scope, v + 1);
@@ -362,10 +379,12 @@ static void leave_total(Cum *c, V part) {
     bool ordered = dtype_info[c->d].kind == DK_FLOAT;
     V total[WIDE_VALUES] = {{NULL}}, next = em_add(e, part, em_i64(e, 1));
     k->w = k->x.step->widths.main;
-    cum_start(c, ordered ? 1 : k->w, total);
+    cum_start(c, ordered ? 2 : k->w, total);
     chunks(c, (Chunks){chunk_total, part_begin(c, part), part_begin(c, next)}, total);
-    if (!ordered) total[0] = last_prefix(c, total[0]);
-    for (uint32_t v = 0; v < cum_part_values(c); v++) em_store(e, total[v], part_word(c, next, v), 8);
+    for (uint32_t v = 0; v < cum_part_values(c); v++) {
+        V x = ordered ? em_extract(e, total[v], 0) : last_prefix(c, total[v]);
+        em_store(e, x, part_word(c, next, v), 8);
+    }
 }
 void kernel_cumulative_totals(Kernel *k, V lo, V hi) {
     Emit *e = k->e;
