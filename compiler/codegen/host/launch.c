@@ -39,6 +39,10 @@ static V outline(Host *h, Step *s, KernelRule *write) {
     frame_pass(&f, context);
     return context;
 }
+static void on_this_thread(Host *h, const Step *s, V context) {
+    V args[3] = {context, em_i64(h->e, 0), frame_dim(&h->frame, s->units)};
+    em_call_local(h->e, s->symbol, no_type, 3, args);
+}
 static void in_parallel(Host *h, const Step *s, V context, V grain) {
     V args[4] = {em_address(h->e, s->symbol), context, frame_dim(&h->frame, s->units), grain};
     em_call(h->e, "jaxcc_rt_parallel_for", no_type, 4, args);
@@ -62,7 +66,6 @@ static V grain(Host *h, const Step *s, V units, int64_t cost) {
     return units_shared(e, em_bin(e, "llvm.udiv", total, em_bin(e, "llvm.intr.umax", units, em_i64(e, 1))));
 }
 static void kernel_step(Host *h, Step *s) {
-    Emit *e = h->e;
     int64_t cost = known_cost(h, s);
     if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->inlined + s->cost < INLINE_CODE) {
         h->inlined += s->cost + INLINE_STEP;
@@ -70,13 +73,11 @@ static void kernel_step(Host *h, Step *s) {
         return;
     }
     h->calls = true;
-    V context = outline(h, s, rule_of(h, s)), units = frame_dim(&h->frame, s->units);
-    if (cost >= 0 && cost < 2 * AWAKE_COST) {
-        V args[3] = {context, em_i64(e, 0), units};
-        em_call_local(e, s->symbol, no_type, 3, args);
-        return;
-    }
-    in_parallel(h, s, context, grain(h, s, units, cost));
+    V context = outline(h, s, rule_of(h, s));
+    if (cost >= 0 && cost < 2 * AWAKE_COST)
+        on_this_thread(h, s, context);
+    else
+        in_parallel(h, s, context, grain(h, s, frame_dim(&h->frame, s->units), cost));
 }
 /* The totals of the parts come first, if threads share these: that is the first word of what the parts leave. A thread
    that does all parts needs none. */
@@ -86,8 +87,12 @@ static void prefixes_in_parts(Host *h, Step *s) {
     V share = units_shared(e, frame_dim(&h->frame, s->part_cost));
     in_parallel(h, s, outline(h, s, e->target->machine->before[s->kind]), share);
     V shared = em_load(e, e->i64, frame_buffer(&h->frame, s->parts), 8);
-    share = em_select(e, em_cmpi(e, "ne", shared, em_i64(e, 0)), share, em_i64(e, INT64_MAX));
-    in_parallel(h, s, outline(h, s, rule_of(h, s)), share);
+    V context = outline(h, s, rule_of(h, s));
+    If f = em_if(e, em_cmpi(e, "ne", shared, em_i64(e, 0)));
+    in_parallel(h, s, context, share);
+    em_else(e, &f, 0, NULL);
+    on_this_thread(h, s, context);
+    em_if_end(e, &f, NULL, NULL);
 }
 void launch_threads(Host *h, Step *s) {
     if (s->parts && s->kind == STEP_CUM) {
