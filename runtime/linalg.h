@@ -57,7 +57,7 @@ static inline Room jaxcc_rt_job_room(Job *j, void *scratch) {
 /* Eigenvalues and the like of more rows or columns are LAPACK's, factors and solves linalg_blocks.h's. */
 enum { SMALL = 32 };
 /* linalg_blocks.h: what is packed for one product; */
-enum { TERMS_AT_ONCE = 384, ROWS_AT_ONCE = 48, COLUMNS_AT_ONCE = 128 };
+enum { TERMS_AT_ONCE = 384, ROWS_AT_ONCE = 48, COLUMNS_AT_ONCE = 128, TERMS_BESIDE = 16 };
 /* columns of Cholesky and LU that are not divided further, of a panel of QR; */
 enum { BASE = 64, COLUMNS_OF_LU = 16, REFLECTORS = 32 };
 /* steps of an LU factorization that are done to the rest of a panel at once, and columns of that; */
@@ -66,7 +66,7 @@ enum { LU_STEPS = 4, LU_COLUMNS = 2 };
 enum { TILE_MOST = 64 };
 /* rows or columns of a product and columns of a solve that a thread does at least, multiples of those of tiles, and the
    products of numbers from which threads are worth their start (about 40 us of one). */
-enum { PIECE_ROWS = ROWS_AT_ONCE, PIECE_COLUMNS = 256, WORK_OF_THREADS = 1 << 22 };
+enum { PIECE_ROWS = ROWS_AT_ONCE, PIECE_COLUMNS = 256, PIECE_SOLVED = 32, WORK_OF_THREADS = 1 << 22 };
 #define OUTLINED __attribute__((noinline)) /* keeps the frames of functions that call themselves small */
 static inline __attribute__((always_inline)) int64_t jaxcc_rt_least(int64_t x, int64_t y) { return x < y ? x : y; }
 /* Half of n, rounded up to a multiple of `unit`. */
@@ -76,13 +76,18 @@ static inline int64_t jaxcc_rt_product_room(int64_t m, int64_t n, int64_t terms)
     int64_t both = jaxcc_rt_least(m, ROWS_AT_ONCE) + jaxcc_rt_least(n, COLUMNS_AT_ONCE) + TILE_MOST;
     return jaxcc_rt_least(terms, TERMS_AT_ONCE) * both;
 }
-/* Elements of `room` for a factorization of m × n, or a solve of m rows with n right-hand sides: the packed operands of a
-   product, and what is solved of some columns (or LU's panel, or one column), QR's V and W, its T (or what is packed of
-   a panel of a Cholesky factor). */
+/* Elements of `room` for a solve of n rows with r right-hand sides: what is solved of some columns, some packed rows. */
+static inline int64_t jaxcc_rt_solve_room(int64_t n, int64_t r) {
+    return n * (jaxcc_rt_least(r, COLUMNS_AT_ONCE) + TILE_MOST) +
+           jaxcc_rt_least(n, TERMS_AT_ONCE) * (jaxcc_rt_least(n, ROWS_AT_ONCE) + TILE_MOST);
+}
+/* The same for a factorization of m × n: the packed operands of a product, or a solve of LU; QR's V and W (or LU's
+   panel), its T (or what is packed of a panel of a Cholesky factor). */
 _Static_assert(COLUMNS_OF_LU <= REFLECTORS && REFLECTORS <= BASE, "room");
 static inline int64_t jaxcc_rt_room(int64_t m, int64_t n) {
-    int64_t most = m > n ? m : n, solved = most * (jaxcc_rt_least(most, COLUMNS_AT_ONCE) + TILE_MOST);
-    return jaxcc_rt_product_room(most, most, most) + solved + REFLECTORS * (m + n) + BASE * (BASE + TILE_MOST);
+    int64_t most = m > n ? m : n, solve = jaxcc_rt_solve_room(jaxcc_rt_least(m, n), n);
+    int64_t product = jaxcc_rt_product_room(most, most, most);
+    return (product > solve ? product : solve) + REFLECTORS * (m + n) + BASE * (BASE + TILE_MOST);
 }
 /* The counterparts of lapack.c's entries for at most SMALL rows and columns; some by element type. */
 jaxcc_rt_function jaxcc_rt_small_eig, jaxcc_rt_small_schur, jaxcc_rt_small_hessenberg;

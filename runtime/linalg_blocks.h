@@ -1,5 +1,5 @@
 /* Factors and triangular solves of one matrix of any size: solves by blocks of rows, Cholesky (linalg_cholesky.h) and
-   LU on halves of the columns, QR by panels of REFLECTORS columns. Nearly all work is in `subtract`. Included for
+   LU on halves of the columns, QR by panels of REFLECTORS columns. Nearly all work is in `add_terms`. Included for
    each element type and kind of CPU, with N(name) and WIDE, the bytes of a vector. Threads change no bit: each
    element's sum has the same terms in the same order. Toledo, SIAM J. Matrix Anal. Appl. 18 (1997): LU on halves;
    Schreiber and Van Loan, SIAM J. Sci. Stat. Comput. 10 (1989): products of reflectors; Goto and van de Geijn, ACM TOMS
@@ -23,8 +23,9 @@ enum {
     N(COLUMNS) = N(VECTORS) * N(LANES_OF),
     N(TILE) = N(PARTS) * N(COLUMNS), /* numbers of a term of a packed right operand */
 };
+_Static_assert(N(ROWS) + N(COLUMNS) <= TILE_MOST && PIECE_SOLVED % N(COLUMNS) == 0, "sizes of tiles");
 
-/* op(A), element (i, k) at at[i·row + k·column], one of them 1 or -1, conjugated. */
+/* op(A), element (i, k) at at[i·row + k·column], one of row and column 1 or -1; conjugated if `conj`. */
 typedef struct {
     const T *at;
     int64_t row, column;
@@ -43,13 +44,6 @@ typedef struct {
 } N(Left);
 static N(Left) N(left)(N(View) a) {
     return (N(Left)){(const R *)a.at, N(PARTS) * a.row, N(PARTS) * a.row, N(PARTS) * a.column, 1};
-}
-static T N(number)(const N(Left) * a, const R *at) {
-    T x = *at;
-#if KIND > 1
-    __imag__ x = at[a->imag];
-#endif
-    return x;
 }
 /* What is in registers: of complex numbers the real parts, then the imaginary ones. */
 typedef N(vec) N(Tile)[N(ROWS)][2];
@@ -103,26 +97,33 @@ static inline __attribute__((always_inline)) void N(subtract_from)(const T *c, N
 static void N(copy_rows)(T *to, int64_t ldto, const T *from, int64_t ld, int64_t m, int64_t n) {
     for (int64_t i = 0; i < m; i++) memcpy(to + i * ldto, from + i * ld, sizeof(T) * (size_t)n);
 }
-static OUTLINED void N(subtract_row)(T *c, const T *row, int64_t n) {
-    for (int64_t e = 0; e < n; e++) c[e] -= row[e];
+/* tile = C - tile, and C = tile: m ≤ ROWS rows, ldc apart, and n ≤ COLUMNS columns. */
+static inline __attribute__((always_inline)) void N(subtract_tile)(const T *c, int64_t ldc, int64_t m, int64_t n,
+                                                                   N(Tile) tile) {
+    T some[N(ROWS) * N(COLUMNS)];
+    if (n < N(COLUMNS)) {
+        memset(some, 0, sizeof some);
+        N(copy_rows)(some, N(COLUMNS), c, ldc, m, n);
+        c = some, ldc = N(COLUMNS);
+    }
+#pragma GCC unroll 12
+    for (int i = 0; i < N(ROWS); i++) N(subtract_from)(c + jaxcc_rt_least(i, m - 1) * ldc, tile[i]);
+}
+static inline __attribute__((always_inline)) void N(store_tile)(T *c, int64_t ldc, int64_t m, int64_t n, N(Tile) tile) {
+    T some[N(ROWS) * N(COLUMNS)], *to = n < N(COLUMNS) ? some : c;
+    const int64_t ld = n < N(COLUMNS) ? N(COLUMNS) : ldc;
+#pragma GCC unroll 12
+    for (int i = 0; i < N(ROWS); i++)
+        if (i < m) N(store_row)(to + i * ld, tile[i]);
+    if (n < N(COLUMNS)) N(copy_rows)(c, ldc, some, N(COLUMNS), m, n);
 }
 /* C -= Σ a[k]ᵀ b[k] of n terms, m ≤ ROWS × columns ≤ COLUMNS. */
 static OUTLINED void N(multiply)(const N(Left) * a, const R *restrict b, int64_t n, T *c, int64_t ldc, int64_t m,
                                  int64_t columns) {
     N(Tile) tile = {0};
     N(add_terms)(tile, a, m, b, n);
-    if (m == N(ROWS) && columns == N(COLUMNS)) {
-#pragma GCC unroll 12
-        for (int i = 0; i < N(ROWS); i++) N(subtract_from)(c + i * ldc, tile[i]), N(store_row)(c + i * ldc, tile[i]);
-        return;
-    }
-#pragma GCC unroll 12
-    for (int i = 0; i < N(ROWS); i++)
-        if (i < m) {
-            T row[N(COLUMNS)];
-            N(store_row)(row, tile[i]);
-            N(subtract_row)(c + i * ldc, row, columns);
-        }
+    N(subtract_tile)(c, ldc, m, columns, tile);
+    N(store_tile)(c, ldc, m, columns, tile);
 }
 #include "linalg_transpose.h"
 /* `count` ≤ `all` numbers, `step` apart, of each of n terms, `next` apart, zeros after them. Reads along what is
@@ -157,12 +158,14 @@ static inline __attribute__((always_inline)) void N(put)(R *to, const T *from, i
         }
 }
 
-/* op(A), m rows of n terms, as a left operand: packed if its rows are not contiguous or conjugated. */
+/* op(A), m rows of n terms, as a left operand: packed if it is conjugated or its rows are not contiguous,
+   some terms of all tiles after the other: what lies beside each other may be in several of them. */
 static N(Left) N(as_left)(N(View) a, int64_t m, int64_t n, R *packed) {
     if ((a.column == 1 || a.column == -1) && !a.conj) return N(left)(a);
-    for (int64_t y = 0; y < m; y += N(ROWS))
-        N(put)(packed + N(PARTS) * y * n, N(part)(a, y, 0).at, a.row, a.column, jaxcc_rt_least(m - y, N(ROWS)), N(ROWS),
-               n, a.conj);
+    for (int64_t k = 0; k < n; k += TERMS_BESIDE)
+        for (int64_t y = 0; y < m; y += N(ROWS))
+            N(put)(packed + N(PARTS) * (y * n + k * N(ROWS)), N(part)(a, y, k).at, a.row, a.column,
+                   jaxcc_rt_least(m - y, N(ROWS)), N(ROWS), jaxcc_rt_least(n - k, TERMS_BESIDE), a.conj);
     return (N(Left)){packed, N(PARTS) * n, 1, N(PARTS) * N(ROWS), N(ROWS)};
 }
 
@@ -329,35 +332,30 @@ static inline __attribute__((always_inline)) void N(solve_rows)(N(Tile) tile, co
             tile[i][0] += x[a->imag] * tile[j][1], tile[i][1] -= x[a->imag] * tile[j][0];
 #endif
         }
-        if (by) N(divide_row)(tile[i], by[i], N(number)(a, x));
+        if (!by) continue;
+        T pivot = x[0];
+#if KIND > 1
+        __imag__ pivot = x[a->imag];
+#endif
+        N(divide_row)(tile[i], by[i], pivot);
     }
 }
-/* m ≤ ROWS rows of X from row y on and some columns of them, of which b has the rows before and gets these. */
-static OUTLINED void N(solve_tile)(const N(Solve) * s, N(Left) a, const T *by, R *b, int64_t y, int64_t c,
-                                   int64_t columns) {
-    const int64_t m = jaxcc_rt_least(s->n - y, N(ROWS));
-    T some[N(ROWS) * N(COLUMNS)], *x = s->b + y * s->ldb + c, *at = x;
+/* ROWS rows of X from row y on and some columns of them from column c on, of which b has the rows before and gets
+   these. */
+static OUTLINED void N(solve_tile)(const N(Solve) * s, N(Left) a, const T *by, R *b, int64_t y, int64_t c) {
+    const int64_t m = jaxcc_rt_least(s->n - y, N(ROWS)), columns = jaxcc_rt_least(s->r - c, N(COLUMNS));
+    T *x = s->b + y * s->ldb + c;
     N(Tile) tile = {0};
-    int64_t ld = s->ldb;
     a.at += y * a.tile;
     N(add_terms)(tile, &a, m, b, y);
-    if (columns < N(COLUMNS)) {
-        memset(some, 0, sizeof some);
-        N(copy_rows)(some, N(COLUMNS), x, s->ldb, m, columns);
-        at = some, ld = N(COLUMNS);
-    }
-#pragma GCC unroll 12
-    for (int i = 0; i < N(ROWS); i++) N(subtract_from)(at + jaxcc_rt_least(i, m - 1) * ld, tile[i]);
+    N(subtract_tile)(x, s->ldb, m, columns, tile);
     a.at += y * a.term;
     N(solve_rows)(tile, &a, m, by ? by + y : NULL);
+    N(store_tile)(x, s->ldb, m, columns, tile);
+    N(vec) *packed = (N(vec) *)(b + y * N(TILE));
 #pragma GCC unroll 12
     for (int i = 0; i < N(ROWS); i++)
-        if (i < m) {
-            N(vec) *packed = (N(vec) *)(b + (y + i) * N(TILE));
-            N(store_row)(at + i * ld, tile[i]);
-            packed[0] = tile[i][0], packed[1] = tile[i][1];
-        }
-    if (columns < N(COLUMNS)) N(copy_rows)(x, s->ldb, some, N(COLUMNS), m, columns);
+        if (i < m) packed[2 * i] = tile[i][0], packed[2 * i + 1] = tile[i][1];
 }
 /* Rows from `first` on, as many as a product has at once; x has those before, tiles of columns `apart`, and gets these. */
 static OUTLINED void N(solve_block)(const N(Solve) * s, int64_t first, R *x, int64_t apart, R *room) {
@@ -375,8 +373,7 @@ static OUTLINED void N(solve_block)(const N(Solve) * s, int64_t first, R *x, int
     const N(Left) a = N(as_left)(rows.a, rows.n, rows.n, room);
     for (int64_t c = 0; c < s->r; c += N(COLUMNS))
         for (int64_t y = 0; y < rows.n; y += N(ROWS))
-            N(solve_tile)(&rows, a, s->unit ? NULL : by, x + c / N(COLUMNS) * apart + first * N(TILE), y, c,
-                          jaxcc_rt_least(s->r - c, N(COLUMNS)));
+            N(solve_tile)(&rows, a, s->unit ? NULL : by, x + c / N(COLUMNS) * apart + first * N(TILE), y, c);
 }
 static void N(solve_here)(const N(Solve) * s, Room room) {
     const bool once = s->n <= ROWS_AT_ONCE;
@@ -390,9 +387,9 @@ static void N(solve_here)(const N(Solve) * s, Room room) {
 }
 static void N(solve_some)(void *solve, int64_t lo, int64_t hi) {
     N(Solve) s = *(const N(Solve) *)solve;
-    s.b += lo * PIECE_COLUMNS;
-    s.r = jaxcc_rt_least(s.r - lo * PIECE_COLUMNS, (hi - lo) * PIECE_COLUMNS);
-    T *room = jaxcc_rt_workspace_get(jaxcc_rt_room(s.n, s.r) * (int64_t)sizeof(T));
+    s.b += lo * PIECE_SOLVED;
+    s.r = jaxcc_rt_least(s.r - lo * PIECE_SOLVED, (hi - lo) * PIECE_SOLVED);
+    T *room = jaxcc_rt_workspace_get(jaxcc_rt_solve_room(s.n, s.r) * (int64_t)sizeof(T));
     if (room)
         N(solve_here)(&s, (Room){room, NULL}), jaxcc_rt_workspace_put(room);
     else
@@ -401,8 +398,8 @@ static void N(solve_some)(void *solve, int64_t lo, int64_t hi) {
 static OUTLINED void N(solve)(const N(Solve) * s, Room room) {
     N(Solve) parts = *s;
     parts.failed = room.failed;
-    if (room.failed && s->r >= 2 * PIECE_COLUMNS && s->n * s->n * s->r >= WORK_OF_THREADS)
-        jaxcc_rt_parallel_for(N(solve_some), &parts, (s->r - 1) / PIECE_COLUMNS + 1, 1);
+    if (room.failed && s->r > PIECE_SOLVED && s->n * s->n * s->r >= WORK_OF_THREADS)
+        jaxcc_rt_parallel_for(N(solve_some), &parts, (s->r - 1) / PIECE_SOLVED + 1, 1);
     else
         N(solve_here)(s, room);
 }
@@ -443,7 +440,7 @@ static T N(dot)(const T *x, const T *y, int64_t n, bool conj) {
     for (; k < n; k++) s += (conj ? CONJ(x[k]) : x[k]) * y[k];
     return s;
 }
-/* As `solve` for one column, x, and an op that conjugates nothing: by dot products with rows of op(A), or by multiples
+/* As `solve` for one column, x: by dot products with rows of op(A), or by multiples
    of its columns where these are what is contiguous. */
 static void N(solve_column)(N(View) a, bool down, bool unit, T *x, int64_t n) {
     bool by_rows = a.column == 1;
@@ -457,10 +454,15 @@ static void N(solve_column)(N(View) a, bool down, bool unit, T *x, int64_t n) {
         for (int64_t k = from; k < to; k++) x[k] -= column[k] * f;
     }
 }
+/* Few columns one by one: complex ones in as much time as a tile, if that is not packed: 40 × 1 of c64 in 7 us, not 2.4. */
+static bool N(by_columns)(int64_t n, int64_t r, bool transposed) {
+    enum { SHORT = 64 };
+    return KIND < 2 ? r < N(LANES_OF) / 2 : transposed && n > SHORT && r <= N(LANES_OF) / 4;
+}
 /* As N(triangular) for one matrix. */
 static void N(solve_blocks)(const T *a, T *b, int64_t n, int64_t r, bool lower, bool transposed, bool unit, Room room) {
     N(View) view = {a, transposed ? 1 : n, transposed ? n : 1, false};
-    if (r >= N(LANES_OF) / 2) {
+    if (!N(by_columns)(n, r, transposed)) {
         N(Solve) s = {view, unit, b, r, n, r, NULL};
         if (lower == transposed) s = N(from_below)(s);
         N(solve)(&s, room);

@@ -1,6 +1,7 @@
 /* Cholesky: L in the lower triangle, L Lᴴ = A, for linalg_blocks.h, which includes this for each element type and kind
    of CPU. On halves of the columns; at most BASE of them tile by tile: what the columns before give is
-   subtracted and the rest is solved while it is in registers. */
+   subtracted and the rest is solved while it is in registers. That is with rows divided by their pivots: if squares of
+   pivots differ by more than the largest number, there may be infinities. */
 _Static_assert(BASE % N(COLUMNS) == 0, "halves of whole tiles");
 _Static_assert((BASE + N(COLUMNS) + 2) * BASE / 2 <= BASE * (BASE + TILE_MOST), "room for what is packed of a panel");
 /* Where what is packed of the tile of columns that begins with column j is: as many terms as there are columns before
@@ -32,23 +33,12 @@ static inline __attribute__((always_inline)) void N(solve_in_registers)(N(Tile) 
 /* m ≤ ROWS rows of a panel, of which the first n columns are done and the next ones follow: less what these give, and
    if `solved` times L⁻ᴴ. */
 static OUTLINED void N(finish_tile)(T *x, int64_t ld, int64_t m, int64_t n, int64_t columns, const R *b, bool solved) {
-    T some[N(ROWS) * N(COLUMNS)], *c = x + n;
     const N(Left) left = N(left)((N(View)){x, ld, 1, false});
     N(Tile) tile = {0};
-    int64_t ldc = ld;
     N(add_terms)(tile, &left, m, b, n);
-    if (columns < N(COLUMNS)) {
-        memset(some, 0, sizeof some);
-        N(copy_rows)(some, N(COLUMNS), c, ld, m, columns);
-        c = some, ldc = N(COLUMNS);
-    }
-#pragma GCC unroll 12
-    for (int i = 0; i < N(ROWS); i++) N(subtract_from)(c + jaxcc_rt_least(i, m - 1) * ldc, tile[i]);
+    N(subtract_tile)(x + n, ld, m, columns, tile);
     if (solved) N(solve_in_registers)(tile, b + N(TILE) * n);
-#pragma GCC unroll 12
-    for (int i = 0; i < N(ROWS); i++)
-        if (i < m) N(store_row)(c + i * ldc, tile[i]);
-    if (columns < N(COLUMNS)) N(copy_rows)(x + n, ld, some, N(COLUMNS), m, columns);
+    N(store_tile)(x + n, ld, m, columns, tile);
 }
 /* The tile on the diagonal, of n columns; what solving with it needs is packed in u. */
 static OUTLINED void N(factor_tile)(T *a, int64_t lda, int64_t n, R *u, uint8_t *bad) {

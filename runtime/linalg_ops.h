@@ -140,7 +140,7 @@ ENTRY(triangular) {
         RUN_LANES(triangular, (n + r) * n * (int64_t)sizeof(T), n * n * r);
         return;
     }
-    RUN(triangular, blocks ? jaxcc_rt_room(n, r) * (int64_t)sizeof(T) : 0, n * n * r);
+    RUN(triangular, blocks ? jaxcc_rt_solve_room(n, r) * (int64_t)sizeof(T) : 0, n * n * r);
 }
 
 /* ---- geqrf: sizes batch, m, n; the reflectors, their factors */

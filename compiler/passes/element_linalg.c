@@ -134,6 +134,8 @@ bool split_linalg(Split *s, const Eqn *e) {
     Parts in[2], out[2];
     Room r;
     if (row == NCALLS) return split_none(s);
+    uint32_t lead = linalg_batch(s->cx, e), into = calls[row].into;
+    if (s->rank > lead) return false; /* the elements would be parts of a matrix */
     assert(e->in.n && e->in.n <= 2 && e->out.n && e->out.n <= 2);
     for (uint32_t i = 0; i < e->in.n; i++) {
         const Parts *x = parts_of(s, e->in.at[i]);
@@ -146,7 +148,6 @@ bool split_linalg(Split *s, const Eqn *e) {
         out[i] = room_for(s, out[i], &r);
     }
     Call c = {.s = s, .b = &s->b, .sizes = param_dims(e, K_sizes), .count = 1};
-    uint32_t lead = linalg_batch(s->cx, e), into = calls[row].into;
     for (uint32_t i = s->rank; i < lead; i++) c.count *= (uint32_t)val_array(s->cx, e->out.at[0])->dims[i];
     if (into < e->in.n) memcpy(out[0].at, in[into].at, out[0].n * sizeof *out[0].at);
     for (uint32_t i = 0; i < c.count; i++) {

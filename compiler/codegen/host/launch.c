@@ -79,15 +79,17 @@ static void kernel_step(Host *h, Step *s) {
     else
         in_parallel(h, s, context, grain(h, s, frame_dim(&h->frame, s->units), cost));
 }
-/* The totals of the parts come first, if threads share these: that is the first word of what the parts leave. A thread
-   that does all parts needs none. */
-static void prefixes_in_parts(Host *h, Step *s) {
+/* The totals of the parts come first, if threads share these: that is the first word of what the parts leave, 0 if there
+   are no parts. A thread that does all parts needs no totals. */
+static void launch_prefixes(Host *h, Step *s) {
     Emit *e = h->e;
     h->calls = true;
-    V share = units_shared(e, frame_dim(&h->frame, s->part_cost));
-    in_parallel(h, s, outline(h, s, e->target->machine->before[s->kind]), share);
-    V shared = em_load(e, e->i64, frame_buffer(&h->frame, s->parts), 8);
-    V context = outline(h, s, rule_of(h, s));
+    V share = units_shared(e, frame_dim(&h->frame, s->part_cost)), parts = frame_buffer(&h->frame, s->parts);
+    em_store(e, em_i64(e, 0), parts, 8);
+    V context = outline(h, s, e->target->machine->before[s->kind]);
+    in_parallel(h, s, context, share);
+    V shared = em_load(e, e->i64, parts, 8);
+    context = outline(h, s, rule_of(h, s));
     If f = em_if(e, em_cmpi(e, "ne", shared, em_i64(e, 0)));
     in_parallel(h, s, context, share);
     em_else(e, &f, 0, NULL);
@@ -96,7 +98,7 @@ static void prefixes_in_parts(Host *h, Step *s) {
 }
 void launch_threads(Host *h, Step *s) {
     if (s->parts && s->kind == STEP_CUM) {
-        prefixes_in_parts(h, s);
+        launch_prefixes(h, s);
         return;
     }
     kernel_step(h, s);

@@ -7,8 +7,8 @@
 enum { OPT_LEVELS = 4 };
 typedef struct Machine {
     KernelRule *kernels[STEP_KINDS]; /* by the kind of the step; NULL: it has no kernel */
-    KernelRule *before[STEP_KINDS];  /* steps that have parts: runs for all but the last, before the kernel; … */
-    KernelRule *after[STEP_KINDS];   /* … on a device runs once, after it; NULL: none does */
+    KernelRule *before[STEP_KINDS];  /* of a step with parts, before its kernel: for all parts but the last; or NULL */
+    KernelRule *after[STEP_KINDS];   /* of a step with parts on a device, once, after its kernel; or NULL */
     void (*launch)(Host *, Step *);  /* the host's code that runs the kernel of a step */
     LLVMTargetMachineRef (*open)(const Target *, uint32_t opt, char **why);        /* NULL: `why` is set */
     LLVMTargetMachineRef (*open_device)(const Target *, uint32_t opt, char **why); /* of the kernels; NULL: the same */

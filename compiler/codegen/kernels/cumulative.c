@@ -2,6 +2,7 @@
 #include "../cost.h"
 #include "point.h"
 #include "wide.h"
+#include <assert.h>
 
 /* cumsum, cumprod, cummax, cummin, cumlogsumexp along one axis. If that is the innermost one, vectors run along it: the
    prefixes of a vector take log2(w) shifts, then the carry of the previous vectors is added; otherwise vectors run
@@ -11,8 +12,8 @@
 
    One long row is divided into parts, which are units. A first kernel computes their totals, from which a range of units
    of the second one gets the carry before it. Within a part a second carry begins with it, so that the carry after it
-   is always that before it joined with the same total: the bits do not depend on who does which parts (but for which of
-   several NaNs a sum is). A call that does all units needs no totals: the first kernel computes none then. */
+   is always that before it joined with the same total: the bits do not depend on who does which parts (except which of
+   several NaNs a sum gives). A call that does all units needs no totals: the first kernel computes none then. */
 
 V cum_combine(const Cum *c, V a, V b) {
     Emit *e = c->k->e;
@@ -379,6 +380,7 @@ static void leave_total(Cum *c, V part) {
     bool ordered = dtype_info[c->d].kind == DK_FLOAT;
     V total[WIDE_VALUES] = {{NULL}}, next = em_add(e, part, em_i64(e, 1));
     k->w = k->x.step->widths.main;
+    assert(k->w > 2); /* chunk_total: two lanes are those of an ordered total */
     cum_start(c, ordered ? 2 : k->w, total);
     chunks(c, (Chunks){chunk_total, part_begin(c, part), part_begin(c, next)}, total);
     for (uint32_t v = 0; v < cum_part_values(c); v++) {

@@ -300,12 +300,15 @@ static void decide_scatter(Plan *p, Step *s) {
 }
 
 /* ---- prefixes: along the axis if that is the innermost loop; otherwise one for each lane */
-/* One long row, which threads share. The totals of parts of logarithms of sums would take as long as their prefixes. */
+/* One long row, which threads share. The totals of parts of logarithms of sums would take as long as their prefixes;
+   the product of a part may overflow where no prefix does. */
 static void prefixes_in_parts(Plan *p, Step *s, Dim n) {
     Types *ts = p->cx->types;
     uint32_t cost = s->cost + PREFIX_COST;
-    if (dtype_info[val_array(p->cx, s->e->out.at[0])->dtype].kind == DK_COMPLEX) return;
-    if (prim_combiner[s->e->prim] == P_none || (dim_is_const(n) && n < PARALLEL_COST / cost)) return;
+    Prim by = prim_combiner[s->e->prim];
+    DtypeKind kind = dtype_info[val_array(p->cx, s->e->out.at[0])->dtype].kind;
+    if (kind == DK_COMPLEX || by == P_none || (by == P_mul && kind == DK_FLOAT)) return;
+    if (dim_is_const(n) && n < PARALLEL_COST / cost) return;
     Dim least = PREFIX_PART_COST / cost;
     least = least > PREFIX_PART_STEP ? least - least % PREFIX_PART_STEP : PREFIX_PART_STEP;
     Dim length = dim_mul(ts, least, dim_add(ts, dim_floordiv(ts, n, PREFIX_PARTS * least), 1));
