@@ -41,7 +41,7 @@ all() {
     part sh tests/layers.sh
     part sh tests/rules.sh "$build"
     [ -n "$ALL" ] && brief= || brief=--brief
-    part "$build/tests/laws" $brief tests/laws/*.txt
+    part "$build/tests/laws" $brief --part "$(share 0.4)" tests/laws/*.txt
     aside sh tests/gpu-runtime.sh "$build" "$mode"
     part sh tests/golden.sh "$build"
     part sh tests/errors.sh "$build"
@@ -78,19 +78,19 @@ all() {
     part sh tests/dlpack.sh "$build" "$mode"
     part sh tests/gpu-solver.sh "$build" "$mode"
     aside_end
-    case $mode in release) some='0.3 0.5' ;; *) some='0.02 0.01' ;; esac # compiling takes 20 times as long
+    case $mode in release) some="$(share 0.12) $(share 0.2)" ;; *) some='0.02 0.01' ;; esac # compiling takes 20 times as long
     part sh tests/gpu-cases.sh "$build" $some # all: make check-gpu
     part sh tests/gpu-ptxas.sh "$build" 0.02 tests/cases
     part "$build/tests/runner" --roundtrip --strict tests stdlib examples "$shared/cases" "$shared/printouts"
     part "$build/tests/runner" --strict --extra --verify tests/cases
-    part "$build/tests/runner" --strict --extra -O0 tests/cases # unfused, each equation a kernel of its own
+    part "$build/tests/runner" --strict --extra -O0 --part "$(share 0.4)" tests/cases # unfused, each equation a kernel of its own
     part "$build/tests/runner" --strict tests/contract # not at -O0
     part "$build/tests/runner" --strict tests/batches
     part "$build/tests/runner" --strict --extra -Dbatch=3 tests/batches
-    part sh tests/symbolic.sh "$build" 0.9 0.99 tests/cases # sums of narrow floats depend on what is known of their length
+    part sh tests/symbolic.sh "$build" 0.9 0.99 --most "$([ -n "$ALL" ] && echo 100000 || echo 700)" tests/cases # sums of narrow floats depend on what is known of their length
     part sh tests/symbolic.sh "$build" 0.8 0.98 --transform --vjp --most 80 tests/cases
     part sh tests/normalise.sh "$build" tests/cases
-    part sh tests/normalise.sh "$build" tests/cases tidy
+    part sh tests/normalise.sh "$build" tests/cases tidy --part "$(share 0.5)"
     [ -d "$shared/cases" ] || return
     for cases in jax wild facts seeds; do # transformed programs, Catalyst, Pallas, old texts
         part sh tests/normalise.sh "$build" "$shared/cases/$cases"
@@ -98,7 +98,7 @@ all() {
     part sh tests/symbolic.sh "$build" 0.9 0.98 --most 1200 "$shared/cases/jax"
     part sh tests/symbolic.sh "$build" 0.85 0.98 --transform --vjp --most 280 "$shared/cases/jax"
     part "$build/tests/runner" --min-pass 0.99 "$shared/cases/jax" "$shared/cases/wild"
-    part "$build/tests/runner" --min-pass 0.99 --part "$(share 0.4)" --fixed "$(share 0.1)" "$shared/cases/jax-tx" "$shared/cases/tx2"
+    part "$build/tests/runner" --min-pass 0.99 --part "$(share 0.25)" --fixed "$(share 0.1)" "$shared/cases/jax-tx" "$shared/cases/tx2"
     part "$build/tests/runner" --min-pass 1 "$shared/cases/seeds" "$shared/cases/facts"
 }
 all | tee "$log"

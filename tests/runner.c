@@ -371,7 +371,7 @@ static bool gives_all(const Run *r, const Case *c, const char *so, Report *repor
 /* Is the case in the part [from, to) that is drawn? */
 static bool drawn_case(const Run *r, const Case *c, double from, double to) {
     uint64_t h = 0xcbf29ce484222325u ^ (uint64_t)r->seed;
-    for (const char *at = c->path; *at; at++) h = (h ^ (unsigned char)*at) * 0x100000001b3u;
+    for (const char *at = strrchr(c->path, '/'); *at; at++) h = (h ^ (unsigned char)*at) * 0x100000001b3u;
     h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
     double at = (double)(h >> 11) * 0x1p-53;
     return from <= at && at < to;
