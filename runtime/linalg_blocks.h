@@ -24,6 +24,8 @@ enum {
     N(TILE) = N(PARTS) * N(COLUMNS), /* numbers of a term of a packed right operand */
 };
 _Static_assert(N(ROWS) + N(COLUMNS) <= TILE_MOST && PIECE_SOLVED % N(COLUMNS) == 0, "sizes of tiles");
+_Static_assert(ROWS_AT_ONCE % N(ROWS) == 0 && COLUMNS_AT_ONCE % N(COLUMNS) == 0 && PIECE_COLUMNS % N(COLUMNS) == 0,
+               "whole tiles");
 
 /* op(A), element (i, k) at at[i·row + k·column], one of row and column 1 or -1; conjugated if `conj`. */
 typedef struct {
@@ -159,7 +161,7 @@ static inline __attribute__((always_inline)) void N(put)(R *to, const T *from, i
 }
 
 /* op(A), m rows of n terms, as a left operand: packed if it is conjugated or its rows are not contiguous,
-   some terms of all tiles after the other: what lies beside each other may be in several of them. */
+   TERMS_BESIDE terms of every tile before the next ones: lines of a cache may have numbers of several tiles. */
 static N(Left) N(as_left)(N(View) a, int64_t m, int64_t n, R *packed) {
     if ((a.column == 1 || a.column == -1) && !a.conj) return N(left)(a);
     for (int64_t k = 0; k < n; k += TERMS_BESIDE)
@@ -454,7 +456,8 @@ static void N(solve_column)(N(View) a, bool down, bool unit, T *x, int64_t n) {
         for (int64_t k = from; k < to; k++) x[k] -= column[k] * f;
     }
 }
-/* Few columns one by one: complex ones in as much time as a tile, if that is not packed: 40 × 1 of c64 in 7 us, not 2.4. */
+/* Are so few columns faster one by one? Complex ones only where tiles have to pack a large matrix: otherwise a tile
+   takes 2.4 us for 40 × 1 of c64, and a column 7. */
 static bool N(by_columns)(int64_t n, int64_t r, bool transposed) {
     enum { SHORT = 64 };
     return KIND < 2 ? r < N(LANES_OF) / 2 : transposed && n > SHORT && r <= N(LANES_OF) / 4;

@@ -1,11 +1,11 @@
 /* Cholesky: L in the lower triangle, L Lᴴ = A, for linalg_blocks.h, which includes this for each element type and kind
    of CPU. On halves of the columns; at most BASE of them tile by tile: what the columns before give is
-   subtracted and the rest is solved while it is in registers. That is with rows divided by their pivots: if squares of
-   pivots differ by more than the largest number, there may be infinities. */
+   subtracted and the rest is solved while it is in registers. What is solved is divided by its pivots: if
+   such a quotient is larger than the largest number, all is NaN. */
 _Static_assert(BASE % N(COLUMNS) == 0, "halves of whole tiles");
 _Static_assert((BASE + N(COLUMNS) + 2) * BASE / 2 <= BASE * (BASE + TILE_MOST), "room for what is packed of a panel");
-/* Where what is packed of the tile of columns that begins with column j is: as many terms as there are columns before
-   it, then its rows of Lᴴ, each divided by its pivot and without it, then the reciprocals of the pivots. */
+/* Numbers that are packed before those of the tile of columns that begins with column j. These are as many terms as
+   there are columns before it, then its rows of Lᴴ, each divided by its pivot and without it, then the reciprocals of the pivots. */
 static int64_t N(packed)(int64_t j) { return N(TILE) * (j / N(COLUMNS)) * (j + N(COLUMNS) + 2) / 2; }
 /* tile = tile L⁻ᴴ, columns from left to right; divided by pivots at the end. */
 static inline __attribute__((always_inline)) void N(solve_in_registers)(N(Tile) tile, const R *restrict u) {

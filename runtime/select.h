@@ -7,7 +7,7 @@
    other way round. For larger k candidates are collected until the room is full, then cut to k. A few of a short row
    are found one after the other (minima). */
 typedef struct {
-    R *record, worst; /* room for twice `room` records; no later than the k-th of all: a bound, then the current one */
+    R *record, worst; /* room for twice `room` records; the k-th of all is no later: a bound, then the current one */
     int64_t k, room, found;
 } N(Best);
 

@@ -17,24 +17,62 @@ same_bits() {
     done
     cmp "$work/$name.1.npz" "$work/$name.2.npz" && cmp "$work/$name.1.npz" "$work/$name.4.npz"
 }
-# Rows that are done in parts.
+# Rows that are done in parts: numbers of all sizes, which their negatives make up for in the end, so that each bit of sums tells; and zeros of
+# both signs.
 prefixes() {
-    row='f32[200003]'
+    half='f32[100001]' row='f32[200002]'
     cat >"$work/prefixes.jaxpr" <<EOF
 { lambda ; . let
-    a:$row = iota[dimension=0 dtype=float32 shape=(200003,) sharding=None]
-    b:$row = mul a 0.37:f32[]
-    c:$row = sin b
-    d:$row = cumsum[axis=0 reverse=False] c
-    e:$row = cumsum[axis=0 reverse=True] c
-    f:$row = cummax[axis=0 reverse=True] d
-    g:$row = exp c
-    h:$row = cumprod[axis=0 reverse=False] g
-    i:f64[200003] = convert_element_type[new_dtype=float64 weak_type=False] c
-    j:f64[200003] = cumsum[axis=0 reverse=False] i
-  in (d, e, f, h, j) }
+    a:$half = iota[dimension=0 dtype=float32 shape=(100001,) sharding=None]
+    b:$half = mul a 0.37:f32[]
+    c:$half = sin b
+    d:$half = mul a 1.7:f32[]
+    e:$half = cos d
+    f:$half = mul e 80.0:f32[]
+    g:$half = exp f
+    h:$half = mul c g
+    i:$half = neg h
+    j:$half = rev[dimensions=(0,)] i
+    k:$row = concatenate[dimension=0] h j
+    l:f64[200002] = convert_element_type[new_dtype=float64 weak_type=False] k
+    m:f64[200002] = mul l l
+    n:f64[200002] = mul m l
+    o:$row = sign k
+    p:$row = mul o 0.0:f32[]
+    q:$row = cumsum[axis=0 reverse=False] k
+    r:$row = cumsum[axis=0 reverse=True] k
+    s:f64[200002] = cumsum[axis=0 reverse=False] n
+    t:$row = cummax[axis=0 reverse=True] q
+    u:$row = cummax[axis=0 reverse=False] p
+    v:$row = cummin[axis=0 reverse=True] p
+    w:$row = cumsum[axis=0 reverse=False] p
+  in (q, r, s, t, u, v, w) }
 EOF
     jaxcc "$work/prefixes.jaxpr" -o "$work/prefixes.so" && same_bits prefixes
+}
+# Factors and a solve of so many rows that threads share them.
+factors() {
+    matrix='[1250,1250]' columns='f32[1250,77]'
+    cat >"$work/factors.jaxpr" <<EOF
+{ lambda ; . let
+    a:i32$matrix = iota[dimension=0 dtype=int32 shape=(1250, 1250) sharding=None]
+    b:i32$matrix = iota[dimension=1 dtype=int32 shape=(1250, 1250) sharding=None]
+    c:i32$matrix = sub a b
+    d:f32$matrix = convert_element_type[new_dtype=float32 weak_type=False] c
+    e:f32$matrix = abs d
+    f:f32$matrix = mul e -0.05:f32[]
+    g:f32$matrix = exp f
+    h:bool$matrix = eq a b
+    i:f32$matrix = convert_element_type[new_dtype=float32 weak_type=False] h
+    j:f32$matrix = add g i
+    k:f32$matrix = cholesky j
+    l:$columns = iota[dimension=0 dtype=float32 shape=(1250, 77) sharding=None]
+    m:$columns = sin l
+    n:$columns = triangular_solve[conjugate_a=False left_side=True lower=True transpose_a=False unit_diagonal=False] k m
+    o:f32$matrix p:i32[1250] q:i32[1250] = lu j
+  in (k, n, o, p, q) }
+EOF
+    jaxcc "$work/factors.jaxpr" -o "$work/factors.so" && same_bits factors
 }
 needs_little() {
     readelf -d "$work/$1.so" | grep NEEDED | grep -v -e 'libc\.so\.6' -e 'libm\.so\.6' && return 1

@@ -201,7 +201,7 @@ Test(copy, of_any_length_and_alignment) {
     enum { MOST = (1 << 20) + 300, AROUND = 64 };
     unsigned char *from = malloc(MOST + 2 * AROUND), *to = malloc(MOST + 2 * AROUND);
     for (size_t i = 0; i < MOST + 2 * AROUND; i++) from[i] = (unsigned char)(i * 37 >> 3);
-    for (int64_t n = 0; n <= MOST; n += n < 400 ? 1 : n < (1 << 20) - 200 ? 99989 : 61)
+    for (int64_t n = 0; n <= MOST; n += n < 400 ? 1 : n < (1 << 20) - 60000 ? 49981 : 61)
         for (size_t x = 0; x < 2; x++) {
             unsigned char *y = to + AROUND - x * 3;
             memset(to, 0x5a, MOST + 2 * AROUND);

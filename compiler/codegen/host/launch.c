@@ -79,8 +79,8 @@ static void kernel_step(Host *h, Step *s) {
     else
         in_parallel(h, s, context, grain(h, s, frame_dim(&h->frame, s->units), cost));
 }
-/* The totals of the parts come first, if threads share these: that is the first word of what the parts leave, 0 if there
-   are no parts. A thread that does all parts needs no totals. */
+/* The totals of the parts come first. Their kernel says in the first word of `parts` whether threads share the parts; 0
+   where there are none. A thread that does all parts needs no totals. */
 static void launch_prefixes(Host *h, Step *s) {
     Emit *e = h->e;
     h->calls = true;

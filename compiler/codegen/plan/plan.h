@@ -148,9 +148,9 @@ typedef struct {
     uint32_t cluster; /* … or a cluster of so many, whose threads are the group; 0: a block */
     bool in_turn;     /* blocks do items in the order in which they begin, as one waits for those before it */
 } Grid;
-/* On a device: a long loop in parts, which are items of the grid. */
+/* A long loop in parts; on a device they are items of the grid. */
 typedef struct {
-    Atom loop;       /* over the parts, the outermost one of the grid; 0: it is not divided */
+    Atom loop;       /* over the parts, the outermost one of the grid; 0: none, or prefixes of a CPU */
     Dim length;      /* iterations of a part */
     Dim items;       /* of the grid, in one part */
     uint32_t chunks; /* of the parts, if threads of a block have chunks of columns: Grid's when they are combined */

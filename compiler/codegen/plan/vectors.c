@@ -301,7 +301,7 @@ static void decide_scatter(Plan *p, Step *s) {
 
 /* ---- prefixes: along the axis if that is the innermost loop; otherwise one for each lane */
 /* One long row, which threads share. The totals of parts of logarithms of sums would take as long as their prefixes;
-   the product of a part may overflow where no prefix does. */
+   the product of a part may overflow where no prefix does; the sum only of numbers beside the largest one. */
 static void prefixes_in_parts(Plan *p, Step *s, Dim n) {
     Types *ts = p->cx->types;
     uint32_t cost = s->cost + PREFIX_COST;
