@@ -223,6 +223,7 @@ for name in classify train attention recurrence; do
     }
 done
 try "prefixes have the same bits with 1, 2 and 4 threads" prefixes
+try "factors and solves have the same bits with 1, 2 and 4 threads" factors
 [ "$mode" = asan ] || ! command -v valgrind >/dev/null || try "valgrind on a product that reads past its columns" reads_past
 compile attention && try "concurrent calls, and calls after fork" at_once
 try "LAPACK is loaded where it is needed" lapack
