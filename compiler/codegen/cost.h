@@ -150,7 +150,7 @@ enum {
     AHEAD_BYTES = 8192,    /* from what is read to what is asked for … */
     AHEAD_LEAST = 2 << 20, /* … in arrays of so much, … */
     AHEAD_RUN = 1 << 15,   /* … so much of which is read in order: argmax of 16 MB in 570 us, not 1270; … */
-    AHEAD_COST = 16        /* … a shorter body reads faster than memory does, if that is not the last cache */
+    AHEAD_COST = 16        /* … a body of less waits for memory, unless the last cache has all */
 };
 
 /* ---- sums: terms that are added in one register before its sum is added to a wide form. Adding n uniform terms in f32

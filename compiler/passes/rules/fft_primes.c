@@ -113,7 +113,7 @@ Pair fft_real_prime(Builder *b, Val x, Axis a, int64_t p) {
     Axis first = {a.outer, p, dim_mul(b_types(b), m, a.inner)},
          then = {dim_mul(b_types(b), a.outer, h + 1), m, a.inner};
     Halves z = halves(b, b_reshape(b, x, 3, (Dim[]){first.outer, p, first.inner}), first);
-    Val sines = b_pad(b, z.sines, b_float(b, b_type(b, x)->dtype, 0), (Dim[9]){[3] = 1}); /* none for k = 0 */
+    Val sines = b_pad(b, z.sines, b_float(b, b_type(b, x)->dtype, 0), (Dim[9]){[3] = 1}); /* a zero for k = 0 */
     Pair w = numbers_roots(b, b_type(b, x)->dtype, 0, h + 1, m, a.n, false);
     Pair y = reshaped(b, (Pair){z.cosines, sines}, 4, rows);
     y = product(b, y, spread(b, w, 4, rows, (int64_t[]){1, 2}));
