@@ -222,6 +222,23 @@ Test(plan, what_an_index_operation_reads_is_recorded) {
     cr_assert_eq(r.address[0], want);
 }
 
+/* Neither the indices nor their entries are stored. */
+Test(plan, entries_of_indices_are_read_where_they_are_computed) {
+    Plan *p = planned("{ lambda ; a:f32[50,60] b:f32[5000] c:f32[5000]. let\n"
+                      "  d:i32[5000] = convert_element_type[new_dtype=int32 weak_type=False] b\n"
+                      "  e:i32[5000] = convert_element_type[new_dtype=int32 weak_type=False] c\n"
+                      "  f:i32[5000,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(5000, 1)] d\n"
+                      "  g:i32[5000,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(5000, 1)] e\n"
+                      "  h:i32[5000,2] = concatenate[dimension=1] f g\n"
+                      "  i:f32[5000] = gather[dimension_numbers=GatherDimensionNumbers(offset_dims=(), "
+                      "collapsed_slice_dims=(0, 1), start_index_map=(0, 1)) fill_value=None indices_are_sorted=False "
+                      "mode=GatherScatterMode.CLIP slice_sizes=(1, 1) unique_indices=False] a h\n"
+                      "  j:f32[5000] = mul i b in (j,) }",
+                      &x86_levels[V3]);
+    cr_assert_eq(p->top->steps.n, 1);
+    cr_assert_eq(p->workspace, 0);
+}
+
 /* A walk through a table: the place differs between the lanes, and what is stacked lies where the loop's turn says. */
 Test(plan, a_program_of_elements_reads_and_stacks_arrays) {
     Plan *p =

@@ -608,11 +608,22 @@ static bool trivial_reduction(Plan *p, const Eqn *e) {
         if (t->dims[*a] != 1) return false;
     return true;
 }
+/* The indices of one gather of single elements, joined from their entries: it reads these where they are computed. */
+static bool joins_entries(Plan *p, const Eqn *e) {
+    const Info *info = plan_info(p, e->out.n ? e->out.at[0] : 0);
+    const Eqn *reader = info->once ? info->reader : NULL;
+    if (!prim_is(e->prim, JOINS) || !reader || reader->prim != P_gather || reader->in.at[1] != e->out.at[0])
+        return false;
+    uint32_t rank = val_array(p->cx, e->out.at[0])->rank;
+    return e->in.n <= MOST_ENTRIES && joined_axis(e) + 1 == rank &&
+           val_array(p->cx, reader->out.at[0])->rank + 1 == rank;
+}
 static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     if (e->out.n && plan_info(p, e->out.at[0])->attention) return true;
     Lower how = prim_lower[e->prim];
-    bool joins = prim_is(e->prim, JOINS) && (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES ||
-                                             (e->prim == P_stack && joined_where_computed(p, e)));
+    bool joins =
+        prim_is(e->prim, JOINS) && !joins_entries(p, e) &&
+        (!small(p, e->out.at[0]) || pieces(p, e) > MOST_PIECES || (e->prim == P_stack && joined_where_computed(p, e)));
     switch (how) {
     case LOWER_EXPAND:
     case LOWER_SAME:
@@ -719,6 +730,9 @@ static void find_readers(Plan *p, const Jaxpr *j) {
     each(Eqn, e, j->eqns) {
         const Info *info = e->prim == P_slice ? plan_info(p, e->out.at[0]) : NULL;
         if (info && info->once && info->reader && eqn_point(info->reader)) plan_info(p, e->in.at[0])->slices++;
+        if (joins_entries(p, e))
+            each(Val, v, e->in)
+                if (plan_info(p, *v)->into == e) plan_info(p, *v)->into = NULL;
     }
 }
 /* Does the equation overwrite operand 0? */
