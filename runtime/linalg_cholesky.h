@@ -5,7 +5,8 @@
 _Static_assert(BASE % N(COLUMNS) == 0, "halves of whole tiles");
 _Static_assert((BASE + N(COLUMNS) + 2) * BASE / 2 <= BASE * (BASE + TILE_MOST), "room for what is packed of a panel");
 /* Numbers that are packed before those of the tile of columns that begins with column j. These are as many terms as
-   there are columns before it, then its rows of Lᴴ, each divided by its pivot and without it, then the reciprocals of the pivots. */
+   there are columns before it, then its rows of Lᴴ, each divided by its pivot and without it, then the reciprocals of
+   the pivots. */
 static int64_t N(packed)(int64_t j) { return N(TILE) * (j / N(COLUMNS)) * (j + N(COLUMNS) + 2) / 2; }
 /* tile = tile L⁻ᴴ, columns from left to right; divided by pivots at the end. */
 static inline __attribute__((always_inline)) void N(solve_in_registers)(N(Tile) tile, const R *restrict u) {

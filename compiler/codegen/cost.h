@@ -18,7 +18,6 @@ enum {
     READER_OPERANDS = 4, /* … if they have no more operands */
     JOIN_TRIES = 6,      /* the latest steps that an equation tries to join */
     MOST_PIECES = 64,    /* of a virtual concatenation */
-    MOST_ENTRIES = 8,    /* of indices that gathers read where they are computed */
     STEP_PIECES = 128,   /* pieces that one step writes */
     PIECE_TRIES = 16,    /* the latest steps that a piece tries to join */
     MOST_BESIDE = 16,    /* pieces whose elements lie beside each other: one step writes them */

@@ -612,11 +612,10 @@ static bool trivial_reduction(Plan *p, const Eqn *e) {
 static bool joins_entries(Plan *p, const Eqn *e) {
     const Info *info = plan_info(p, e->out.n ? e->out.at[0] : 0);
     const Eqn *reader = info->once ? info->reader : NULL;
-    if (!prim_is(e->prim, JOINS) || !reader || reader->prim != P_gather || reader->in.at[1] != e->out.at[0])
+    if (!reader || reader->prim != P_gather || reader->in.at[1] != e->out.at[0] || !prim_is(e->prim, JOINS))
         return false;
-    uint32_t rank = val_array(p->cx, e->out.at[0])->rank;
-    return e->in.n <= MOST_ENTRIES && joined_axis(e) + 1 == rank &&
-           val_array(p->cx, reader->out.at[0])->rank + 1 == rank;
+    bool single = val_array(p->cx, reader->out.at[0])->rank + 1 == val_array(p->cx, e->out.at[0])->rank;
+    return single && joined_beside(p, e);
 }
 static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
     if (e->out.n && plan_info(p, e->out.at[0])->attention) return true;
@@ -719,20 +718,18 @@ void plan_count_uses(Plan *p, const Jaxpr *j) {
 static void find_readers(Plan *p, const Jaxpr *j) {
     plan_count_uses(p, j);
     each(Eqn, e, j->eqns) {
-        bool joins = prim_is(e->prim, JOINS) && !small(p, e->out.at[0]);
         each(Val, v, e->in) {
             Info *info = plan_info(p, *v);
             info->once = info->uses == 1;
             if (!info->reader) info->reader = e;
-            if (joins && !val_info(p->cx, *v)->lit) info->into = e;
         }
     }
     each(Eqn, e, j->eqns) {
         const Info *info = e->prim == P_slice ? plan_info(p, e->out.at[0]) : NULL;
         if (info && info->once && info->reader && eqn_point(info->reader)) plan_info(p, e->in.at[0])->slices++;
-        if (joins_entries(p, e))
-            each(Val, v, e->in)
-                if (plan_info(p, *v)->into == e) plan_info(p, *v)->into = NULL;
+        bool joins = prim_is(e->prim, JOINS) && !small(p, e->out.at[0]) && !joins_entries(p, e);
+        each(Val, v, e->in)
+            if (joins && !val_info(p->cx, *v)->lit) plan_info(p, *v)->into = e;
     }
 }
 /* Does the equation overwrite operand 0? */

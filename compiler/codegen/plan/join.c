@@ -2,16 +2,16 @@
 #include "../cost.h"
 #include "plan.h"
 
-uint32_t joined_axis(const Eqn *e) { return (uint32_t)param_number(e, e->prim == P_stack ? K_axis : K_dimension); }
+static uint32_t axis_of(const Eqn *e) { return (uint32_t)param_number(e, e->prim == P_stack ? K_axis : K_dimension); }
 /* Along the axis: 1 of what is stacked. */
 static Dim extent_of(Plan *p, const Eqn *e, Val v) {
-    return e->prim == P_stack ? 1 : val_array(p->cx, v)->dims[joined_axis(e)];
+    return e->prim == P_stack ? 1 : val_array(p->cx, v)->dims[axis_of(e)];
 }
 Joined plan_part(Plan *p, const Eqn *e, uint32_t k, Dim *at, Joined whole) {
     Types *ts = p->cx->types;
     const ArrayType *t = val_array(p->cx, e->out.at[0]);
     bool stack = e->prim == P_stack;
-    uint32_t axis = joined_axis(e);
+    uint32_t axis = axis_of(e);
     Joined part = {whole.buf, whole.offset, arena_new(p->arena, Dim, t->rank + 1)};
     part.offset = ix_add(p->ix, whole.offset, ix_dim(p->ix, dim_mul(ts, *at, whole.strides[axis])));
     *at = dim_add(ts, *at, extent_of(p, e, e->in.at[k]));
@@ -50,7 +50,7 @@ bool joined_beside(Plan *p, const Eqn *e) {
     const ArrayType *t = val_array(p->cx, e->out.at[0]);
     each(Val, v, e->in)
         if (extent_of(p, e, *v) != 1) return false;
-    return joined_axis(e) + 1 == t->rank && e->in.n <= MOST_BESIDE;
+    return axis_of(e) + 1 == t->rank && e->in.n <= MOST_BESIDE;
 }
 bool joined_where_computed(Plan *p, const Eqn *e) {
     uint32_t n = 0;

@@ -448,7 +448,6 @@ typedef struct {
     Ix offset;
     Dim *strides;
 } Joined;
-uint32_t joined_axis(const Eqn *); /* along which it puts operands side by side */
 Joined plan_join(Plan *, const Eqn *);
 /* The part of the result of such an equation that operand k is; *at: where it begins along the axis, then where it
    ends. */
