@@ -14,14 +14,15 @@ enum {
     GATHER_COST = 12,             /* a gather of more is computed by a step: both operands are evaluated, 2^n */
     SCATTER_COST = 4,             /* one update */
     STEP_READS = 128,             /* a step that reads more values of others takes no further members */
-    READER_HOPS = 6,     /* from an equation to those that read its result, to find the step they wait for, … */
-    READER_OPERANDS = 4, /* … if they have no more operands */
-    JOIN_TRIES = 6,      /* the latest steps that an equation tries to join */
-    MOST_PIECES = 64,    /* of a virtual concatenation */
-    STEP_PIECES = 128,   /* pieces that one step writes */
-    PIECE_TRIES = 16,    /* the latest steps that a piece tries to join */
-    MOST_BESIDE = 16,    /* pieces whose elements lie beside each other: one step writes them */
-    SMALL_SIZE = 4096    /* elements of a small array, and of all pieces that one step writes */
+    READER_HOPS = 6,         /* from an equation to those that read its result, to find the step they wait for, … */
+    READER_OPERANDS = 4,     /* … if they have no more operands */
+    JOIN_TRIES = 6,          /* the latest steps that an equation tries to join */
+    MOST_PIECES = 64,        /* of a virtual concatenation */
+    STEP_PIECES = 128,       /* pieces that one step writes */
+    PIECE_TRIES = 16,        /* the latest steps that a piece tries to join */
+    MOST_BESIDE = 16,        /* pieces whose elements lie beside each other: one step writes them */
+    SMALL_SIZE = 4096,       /* elements of a small array, and of all pieces that one step writes */
+    REPEATED_BYTES = 1 << 22 /* a larger copy of what is read several times is written to memory: 2.3 ms, not 2.0 */
 };
 
 /* ---- schedule: loops of a step */

@@ -290,6 +290,32 @@ static Dim coef_of(const Indices *x, Ix i, Atom loop, bool *other, bool elements
 }
 Dim ix_coef(const Indices *x, Ix i, Atom loop, bool *other) { return coef_of(x, i, loop, other, true); }
 Dim ix_coef_outside(const Indices *x, Ix i, Atom loop, bool *other) { return coef_of(x, i, loop, other, false); }
+/* Does the divisor cut the loop, or the loop one turn of the divisor, into whole parts? Unknown extents may. */
+static bool cuts_whole(Indices *x, const IxTerm *t, Dim by) {
+    Types *ts = x->cx->types;
+    const AtomInfo *loop = atom_at(x, t->atom);
+    if (loop->kind != ATOM_LOOP) return false;
+    if (!dim_is_const(t->coef) || !dim_is_const(by) || !dim_is_const(loop->extent)) return true;
+    if (t->coef < 1) return false;
+    return (by % t->coef == 0 && loop->extent % (by / t->coef) == 0) ||
+           dim_mod(ts, by, dim_mul(ts, t->coef, loop->extent)) == 0;
+}
+bool ix_stays_divided(Indices *x, Ix i, Atom loop) {
+    const IxExpr *p = ix_at(x, i);
+    for (uint32_t k = 0; k < p->n; k++) {
+        const AtomInfo *a = atom_at(x, p->at[k].atom);
+        if ((a->kind != ATOM_DIV && a->kind != ATOM_MOD) || !ix_uses(x, a->a, loop)) continue;
+        const IxExpr *of = ix_at(x, a->a);
+        if (ix_stays_divided(x, a->a, loop)) return true;
+        if (a->b == 2) continue;
+        if (of->c != 0) return true;
+        for (uint32_t t = 0; t < of->n; t++) {
+            AtomKind kind = atom_at(x, of->at[t].atom)->kind;
+            if (kind != ATOM_DIV && kind != ATOM_MOD && !cuts_whole(x, &of->at[t], a->b)) return true;
+        }
+    }
+    return false;
+}
 bool ix_bounds(const Indices *x, Ix i, int64_t *lo, int64_t *hi) {
     const IxExpr *p = ix_at(x, i);
     if (!dim_is_const(p->c)) return false;

@@ -67,6 +67,8 @@ Dim ix_coef_outside(const Indices *, Ix, Atom loop, bool *other);
 bool ix_uses(const Indices *, Ix, Atom loop);
 /* Bounds of the index; false if they are not known. */
 bool ix_bounds(const Indices *, Ix, int64_t *lo, int64_t *hi);
+/* Does it contain a quotient or remainder of the loop, by more than 2, that stays one however loops are split? */
+bool ix_stays_divided(Indices *, Ix, Atom loop);
 /* Is it a sum of loops times constants, so that its bounds for all iterations of some of them are known at once? */
 bool ix_is_loops(const Indices *, Ix);
 /* Replaces a loop by an index, everywhere in the index. */
