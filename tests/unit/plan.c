@@ -239,6 +239,23 @@ Test(plan, entries_of_indices_are_read_where_they_are_computed) {
     cr_assert_eq(p->workspace, 0);
 }
 
+static uint32_t steps_of_cut(const char *limits, uint32_t columns) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "{ lambda ; a:f32[60,50,40]. let b:f32[50,60,40] = transpose[permutation=(1, 0, 2)] a\n"
+             "  c:f32[50,2400] = reshape[dimensions=None new_sizes=(50,2400)] b\n"
+             "  d:f32[50,%u] = slice[%s strides=None] c in (d,) }",
+             columns, limits);
+    return planned(text, &x86_levels[V3])->top->steps.n;
+}
+/* Only a cut between the rows that the reshape merges, of most of them, is made of a copy. */
+Test(plan, what_is_cut_from_merged_axes_is_laid_in_memory) {
+    cr_assert_eq(steps_of_cut("limit_indices=(50, 2397) start_indices=(0, 5)", 2392), 2);
+    cr_assert_eq(steps_of_cut("limit_indices=(50, 2397) start_indices=(0, 0)", 2397), 2);
+    cr_assert_eq(steps_of_cut("limit_indices=(50, 2360) start_indices=(0, 40)", 2320), 1);
+    cr_assert_eq(steps_of_cut("limit_indices=(50, 105) start_indices=(0, 5)", 100), 1);
+}
+
 /* A walk through a table: the place differs between the lanes, and what is stacked lies where the loop's turn says. */
 Test(plan, a_program_of_elements_reads_and_stacks_arrays) {
     Plan *p =

@@ -727,7 +727,7 @@ static void find_readers(Plan *p, const Jaxpr *j) {
     each(Eqn, e, j->eqns) {
         const Info *info = e->prim == P_slice ? plan_info(p, e->out.at[0]) : NULL;
         if (info && info->once && info->reader && eqn_point(info->reader)) plan_info(p, e->in.at[0])->slices++;
-        plan_cut_by(p, e);
+        plan_note_mover(p, e);
         bool joins = prim_is(e->prim, JOINS) && !small(p, e->out.at[0]) && !joins_entries(p, e);
         each(Val, v, e->in)
             if (joins && !val_info(p->cx, *v)->lit) plan_info(p, *v)->into = e;
@@ -748,7 +748,7 @@ bool plan_body(Plan *p, Body *b) {
         if (!plan_eqn(p, b, e)) return false;
         each(const Val, v, e->out) {
             plan_info(p, *v)->after = after(p, e);
-            if (plan_cut_reads_divided(p, *v)) plan_cut(p, b, *v);
+            if (plan_mover_divides(p, *v)) plan_cut(p, b, *v);
         }
         const Info *info = plan_info(p, e->out.n ? e->out.at[0] : 0);
         bool lazy = info->class == VAL_VIRTUAL || info->attention;

@@ -94,17 +94,17 @@ static Dim elements(Plan *p, const Eqn *e) {
     each(const Val, v, e->out) n = dim_add(p->cx->types, n, type_size(p->cx->types, val_type(p->cx, *v)));
     return n;
 }
-void plan_cut_by(Plan *p, const Eqn *e) {
+void plan_note_mover(Plan *p, const Eqn *e) {
     if (prim_lower[e->prim] != LOWER_INDEX || !e->in.n || val_info(p->cx, e->in.at[0])->lit) return;
     Info *info = plan_info(p, e->in.at[0]);
     Dim n = elements(p, e);
-    if (dim_is_const(n) && (!info->cut_by || n > elements(p, info->cut_by))) info->cut_by = e;
+    if (dim_is_const(n) && (!info->mover || n > elements(p, info->mover))) info->mover = e;
 }
 /* The slice of 5 to 2397 of 50 rows of 60 x 40 transposed elements took 76 us instead of 36. Halves of elements are
    cheap: twice repeated ones are read in 15 us, copied and read in 25. */
-bool plan_cut_reads_divided(Plan *p, Val x) {
+bool plan_mover_divides(Plan *p, Val x) {
     const Info *info = plan_info(p, x);
-    const Eqn *e = info->cut_by;
+    const Eqn *e = info->mover;
     if (!p->fuse || p->target->device || info->class != VAL_VIRTUAL || !e) return false;
     Dim whole = type_size(p->cx->types, val_type(p->cx, x)), kept = elements(p, e);
     if (!dim_is_const(whole) || whole <= SMALL_SIZE || kept < whole / 4) return false;
