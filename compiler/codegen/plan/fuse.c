@@ -669,12 +669,20 @@ static bool plan_eqn(Plan *p, Body *b, const Eqn *e) {
 }
 
 /* ---- a body: its equations, then its results, stored where they must be */
+/* Does a reader still to come evaluate the equation, which reads its operands then? */
+static bool evaluated_later(Plan *p, const Eqn *e) {
+    each(const Val, v, e->out) {
+        const Info *info = plan_info(p, *v);
+        if ((info->class == VAL_VIRTUAL || info->attention) && info->uses) return true;
+    }
+    return false;
+}
 static void release(Plan *p, Val v) {
     Info *info = plan_info(p, v);
     if (val_info(p->cx, v)->lit || info->uses == 0) return;
     info->uses--;
-    if (info->uses > 0) return;
-    if ((info->class == VAL_VIRTUAL || info->attention) && info->e)
+    if (info->uses > 0 || !info->e || evaluated_later(p, info->e)) return;
+    if (info->class == VAL_VIRTUAL || info->attention)
         each(Val, x, info->e->in) release(p, *x);
 }
 static void result(Plan *p, Body *b, Val v, Buf *want) {
@@ -750,9 +758,7 @@ bool plan_body(Plan *p, Body *b) {
             plan_info(p, *v)->after = after(p, e);
             if (plan_mover_divides(p, *v)) plan_cut(p, b, *v);
         }
-        const Info *info = plan_info(p, e->out.n ? e->out.at[0] : 0);
-        bool lazy = info->class == VAL_VIRTUAL || info->attention;
-        if (!lazy && !over)
+        if (!over && !evaluated_later(p, e))
             each(Val, v, e->in) release(p, *v);
     }
     for (uint32_t i = 0; i < j->out.n; i++)

@@ -59,7 +59,8 @@ typedef struct {
     Ix turn;           /* stack: the index of its first axis */
     bool once;         /* one operand of one equation is all that uses it */
     const Eqn *reader; /* the first that reads it; NULL: none */
-    const Eqn *mover; /* of those that only move elements of it, the one that reads most; NULL: none */
+    const Eqn *mover;  /* of those that only move elements of it alone, the one with the largest result; NULL: none */
+    Dim moved;         /* elements of that result */
     const Eqn *into;   /* joins it and other arrays to a large one; NULL: none does */
     Buf *buf;
     Ix offset;                   /* in `buf`, in elements from its start */
@@ -523,10 +524,10 @@ Buf *plan_dense(Plan *, Body *, Val v);
 Val plan_same_order(Plan *, Val v);
 /* Is v the transpose of what a step computes, which suits storing it so? Then that step stores it (transposed.c). */
 bool plan_transposed(Plan *, Body *, Val v, Buf *to);
-/* Notes `mover`, for all equations of a body before any is planned. */
+/* Notes `mover` of its operand, for all equations of a body before any is planned. */
 void plan_note_mover(Plan *, const Eqn *);
-/* Is the virtual x read by `mover` at indices of which every one is divided, though its own are not? A slice of an
-   axis merged from transposed ones has such: loops over it cannot be split where these begin (transposed.c). */
+/* Does the mover of the virtual x find elements along its last axis by division, though x itself does not? A slice of
+   an axis merged from transposed ones does: loops over it cannot be split where these begin (transposed.c). */
 bool plan_mover_divides(Plan *, Val x);
 /* The step that computes what a virtual value is computed from, if it may store that value as well: at its own index,
    and of its own members or of earlier ones. */

@@ -96,18 +96,14 @@ static Dim elements(Plan *p, const Eqn *e) {
 }
 void plan_note_mover(Plan *p, const Eqn *e) {
     if (prim_lower[e->prim] != LOWER_INDEX || !e->in.n || val_info(p->cx, e->in.at[0])->lit) return;
+    for (uint32_t i = 1; i < e->in.n; i++)
+        if (val_array(p->cx, e->in.at[i])->rank) return; /* it moves elements of others too */
     Info *info = plan_info(p, e->in.at[0]);
     Dim n = elements(p, e);
-    if (dim_is_const(n) && (!info->mover || n > elements(p, info->mover))) info->mover = e;
+    if (dim_is_const(n) && n > info->moved) info->mover = e, info->moved = n;
 }
-/* The slice of 5 to 2397 of 50 rows of 60 x 40 transposed elements took 76 us instead of 36. Halves of elements are
-   cheap: twice repeated ones are read in 15 us, copied and read in 25. */
-bool plan_mover_divides(Plan *p, Val x) {
-    const Info *info = plan_info(p, x);
-    const Eqn *e = info->mover;
-    if (!p->fuse || p->target->device || info->class != VAL_VIRTUAL || !e) return false;
-    Dim whole = type_size(p->cx->types, val_type(p->cx, x)), kept = elements(p, e);
-    if (!dim_is_const(whole) || whole <= SMALL_SIZE || kept < whole / 4) return false;
+/* Does the mover find elements by division? It is evaluated as if it had been planned. */
+static bool mover_divides(Plan *p, const Eqn *e) {
     bool yes = false;
     for (uint32_t k = 0; k < e->out.n && !yes; k++) {
         Info *y = plan_info(p, e->out.at[k]), before = *y;
@@ -115,9 +111,19 @@ bool plan_mover_divides(Plan *p, Val x) {
         yes = reads_divided(p, e->out.at[k]).divided;
         *y = before;
     }
+    return yes;
+}
+/* The slice of 5 to 2397 of 50 rows of 60 x 40 transposed elements took 76 us instead of 36. Halves of elements are
+   cheap: twice repeated ones are read in 15 us, copied and read in 25. */
+bool plan_mover_divides(Plan *p, Val x) {
+    const Info *info = plan_info(p, x);
+    if (!p->fuse || p->target->device || info->class != VAL_VIRTUAL || !info->mover) return false;
+    Dim whole = type_size(p->cx->types, val_type(p->cx, x));
+    if (!dim_is_const(whole) || whole <= SMALL_SIZE || info->moved < whole / MOVED_SHARE) return false;
+    if (!mover_divides(p, info->mover)) return false;
     Divided own = reads_divided(p, x);
     bool repeats = !dim_is_const(own.read) || own.read < whole;
-    return yes && !own.divided && (!repeats || plan_bytes(p, x) <= REPEATED_BYTES);
+    return !own.divided && (!repeats || plan_bytes(p, x) <= REPEATED_BYTES);
 }
 
 /* A step without sums stores transposed what it reads in tiles, another one in single elements: the covariance of
