@@ -158,21 +158,38 @@ static void nest_in_strips(Kernel *k, Nesting n, V lo, V hi) {
     em_for_end(e, &f, NULL, NULL);
 }
 
-/* The lane loop written out: vectors from each of its edges to the next. */
+/* The lane loop written out: vectors from each of its edges to the next, of which a long piece has a loop. */
+typedef struct {
+    Nesting n;
+    Ix at;
+} Piece;
+static void piece_inside(Kernel *k, void *user, V *acc) {
+    const Piece *piece = user;
+    kernel_substituted(k, k->x.step->lane, piece->at, piece->n.inside, piece->n.user);
+}
 static void nest_in_pieces(Kernel *k, Nesting n) {
     const Step *s = k->x.step;
     uint32_t was = k->w;
-    for (uint32_t i = 0; i + 1 < s->nends; i++)
-        for (Dim at = s->ends[i]; at < s->ends[i + 1]; at += k->w) {
-            k->w = s->widths.main;
-            while (k->w > s->ends[i + 1] - at) k->w /= 2;
-            k->lane = atom_loop(k->x.ix, k->w);
+    for (uint32_t i = 0; i + 1 < s->nends; i++) {
+        Dim left, turn;
+        for (Dim at = s->ends[i]; at < s->ends[i + 1]; at += turn) {
+            left = s->ends[i + 1] - at, k->w = s->widths.main;
+            while (k->w > left) k->w /= 2;
+            turn = left > CUT_LANES ? left - left % k->w : k->w;
+            k->lane = atom_loop(k->x.ix, turn);
+            Piece piece = {n, ix_add(k->x.ix, ix_atom(k->x.ix, k->lane), ix_dim(k->x.ix, at))};
+            V from = em_i64(k->e, 0);
+            if (turn > k->w) {
+                loops_counted(k, &(Count){k->lane, from, em_i64(k->e, turn), k->w, false}, 0, NULL, piece_inside,
+                              &piece);
+                continue;
+            }
             kernel_enter(k);
-            kernel_bind(k, k->lane, em_i64(k->e, 0));
-            kernel_substituted(k, s->lane, ix_add(k->x.ix, ix_atom(k->x.ix, k->lane), ix_dim(k->x.ix, at)), n.inside,
-                               n.user);
+            kernel_bind(k, k->lane, from);
+            piece_inside(k, &piece, NULL);
             kernel_leave(k);
         }
+    }
     k->w = was, k->lane = s->lane;
 }
 

@@ -6,7 +6,8 @@
    lanes and inner loops; there a kernel need not test for padding. Loops are not cut: the innermost loop that moves an
    index across an edge has two bodies, and a comparison of the index with bounds computed before the loop chooses
    one. A short lane loop is written out instead, in vectors from edge to edge, or from end to end if there are
-   no edges. */
+   no edges; so is one of any length whose vectors cannot be masked: elements narrower than a word would be read one by
+   one, each after a branch. */
 
 typedef struct {
     Plan *p;
@@ -77,19 +78,25 @@ static Dim vectors_of_pieces(const Step *s, Dim most) {
     }
     return n;
 }
-/* Are the pieces faster than a loop? A row of whole vectors, or of one element more, is read with masks; one vector is
+static bool can_mask(const Plan *p, const Step *s) { return p->target->word_masks && s->narrowest >= 4; }
+/* Are the pieces faster than a loop? Where vectors cannot be masked, they are if there are edges or several elements
+   remain. Else a row of whole vectors, or of one element more, is read with masks; one vector is
    no loop. */
 static bool pieces_pay(const Plan *p, const Step *s, Dim lanes) {
     Dim one = vector_of(p, s), rest = lanes % one, more = vectors_of_pieces(s, one) - lanes / one;
+    bool remain = lanes % (p->target->vector_bytes / s->narrowest) > 1;
+    if (!can_mask(p, s) && (s->nends > 2 || remain)) return (s->nends - 1) * s->cost <= UNMASKED_COST;
+    if (lanes > CUT_LANES || s->cost > CUT_COST) return false;
     if (s->nends == 2 && (lanes & (lanes - 1)) == 0) return false;
     return rest <= 1 ? more <= rest + 1 : (more - 1) * s->cost <= CUT_COST;
 }
-/* Is the lane loop so short that it may be written out in pieces, where masks are slow? */
+/* May the lane loop be written out in pieces, as it is short or cannot be masked, where masks are slow? */
 static bool may_cut(const Plan *p, const Step *s) {
     bool inner = s->lane && s->nkept > 1 && s->kept[s->nkept - 1] == s->lane;
-    bool plain = !s->reduces && s->levels == 1 && !s->tile && !s->jam && !s->unrolled && s->cost <= CUT_COST;
+    bool plain = !s->reduces && s->levels == 1 && !s->tile && !s->jam && !s->unrolled;
     Dim lanes = s->lane ? loop_extent(p->ix, s->lane) : 0;
-    return p->fuse && !p->target->masks && inner && plain && dim_is_const(lanes) && lanes <= CUT_LANES;
+    bool brief = !can_mask(p, s) || (s->cost <= CUT_COST && dim_is_const(lanes) && lanes <= CUT_LANES);
+    return p->fuse && !p->target->masks && inner && plain && dim_is_const(lanes) && brief;
 }
 /* The edges of the pieces are left out of the list. */
 static void cut_lanes(Plan *p, Step *s, Edges *e) {
