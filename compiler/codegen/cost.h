@@ -55,6 +55,12 @@ enum {
     PART_STEP = 1024     /* … and a multiple of so many, if there is but one loop */
 };
 
+/* ---- cases of select_n with a scalar predicate */
+enum {
+    UNSWITCH_COST = 8, /* what is not computed if the predicate is tested before the loops, at least; */
+    CASE_COST = 16     /* inside a program of elements, where it is tested in each turn */
+};
+
 /* ---- edges of padding and of concatenations */
 enum {
     MOST_EDGES = 16,     /* a step with more has one body, which tests for all */

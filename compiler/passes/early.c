@@ -18,13 +18,14 @@ typedef struct {
     Ctx *cx;
     Memo memo;
     Effects effects;
+    Dim small;       /* elements of the largest result that counts as small now */
     uint32_t *after; /* by value: how many equations with large results come before it, one that computes it included */
 } Early;
 
 static bool is_large(const Early *p, const Eqn *e) {
     each(const Val, v, e->out) {
         Dim n = type_size(p->cx->types, val_type(p->cx, *v));
-        if (!dim_is_const(n) || n > SMALL_RESULT) return true;
+        if (!dim_is_const(n) || n > p->small) return true;
     }
     return false;
 }
@@ -76,7 +77,12 @@ static Jaxpr *early_jaxpr(void *user, const Jaxpr *j) {
 
 Jaxpr *pass_early(Ctx *cx, const Jaxpr *j) {
     if (options_for_device(cx->options)) return jaxpr_with(cx, j, j->eqns, j->out);
-    Early p = {
-        .cx = cx, .memo.arena = cx->arena, .effects.cx = cx, .after = arena_new(cx->arena, uint32_t, cx->nvals + 1)};
-    return early_jaxpr(&p, j);
+    static const Dim small[] = {1, SMALL_RESULT};
+    Jaxpr *now = NULL;
+    for (uint32_t i = 0; i < sizeof small / sizeof *small; i++) {
+        uint32_t *after = arena_new(cx->arena, uint32_t, cx->nvals + 1);
+        Early p = {.cx = cx, .memo.arena = cx->arena, .effects.cx = cx, .small = small[i], .after = after};
+        now = early_jaxpr(&p, now ? now : j);
+    }
+    return now;
 }

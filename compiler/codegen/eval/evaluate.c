@@ -88,6 +88,12 @@ void eval_operand(Plan *p, const Eqn *e, Val x, const Ix *index, Ix *out) {
 }
 
 /* ---- equations */
+/* The result is of use in that scope only. */
+static Reg taken(Eval *x, const Eqn *e, const Ix *index) {
+    Reg r = eval_value(x, e->in.at[1 + x->decided.taken], index);
+    if (r.depth < x->decided.depth) r.depth = x->decided.depth;
+    return r;
+}
 /* The factors of a product that is rounded once with the equation come before the other operand. */
 static Reg elementwise(Eval *x, const Eqn *e, const Ix *index) {
     Reg *r = arena_new(x->plan->arena, Reg, e->in.n + 2);
@@ -139,7 +145,8 @@ static Reg equation(Eval *x, const Eqn *e, uint32_t out, const Ix *index) {
     if (index_rule[e->prim]) return index_rule[e->prim](x, e, out, index);
     if (eqn_reduces(e)) return reduce_unit(x, e, index);
     if (prim_lower[e->prim] == LOWER_CUM) return eval_value(x, e->in.at[0], index); /* along an axis of extent 1 */
-    return elementwise(x, e, index);
+    bool known = x->decided.predicate && e->prim == P_select_n && e->in.at[0] == x->decided.predicate;
+    return (known ? taken : elementwise)(x, e, index);
 }
 Reg eval_equation(Eval *x, const Eqn *e, uint32_t out) { return equation(x, e, out, NULL); }
 

@@ -35,6 +35,11 @@ typedef struct {
     void (*place)(Eval *, const IxValue *);   /* the element is a term of an index that is read at */
 } Operations;
 
+/* Inside the scope of this depth the predicate is known to be `taken`: a select_n is that case. */
+typedef struct {
+    Val predicate; /* 0: none is known */
+    uint32_t taken, depth;
+} Decided;
 /* Scopes: a loop has two where it is done in blocks; kinds of kernels and programs of elements open a few more. */
 enum { MAX_DEPTH = 2 * STEP_NEST + 8 + ELEMENT_NEST };
 struct Eval {
@@ -47,6 +52,7 @@ struct Eval {
     struct Memo *memo;
     Reg guard; /* loads only in lanes where this holds; v NULL: all */
     uint32_t guard_id, nguards;
+    Decided decided;
     bool inside;    /* no padding is read here */
     uint32_t level; /* the stage being evaluated */
 };

@@ -1,4 +1,5 @@
 #include "program.h"
+#include "../cost.h"
 #include "../../passes/eval.h"
 #include <assert.h>
 
@@ -116,6 +117,51 @@ Marks program_marks_at(Plan *p, const Eqn *e, const Ix *element, const bool *inp
         }
     mark_all(&m, j, inputs);
     return m;
+}
+
+/* ---- cases that are not taken */
+static bool has_cases(const Marks *m, const Eqn *q) {
+    bool two = q->prim == P_select_n && q->in.n == 3 && !val_info(m->plan->cx, q->in.at[0])->lit;
+    return two && program_varies(m, q->out.at[0]) && !program_varies(m, q->in.at[0]);
+}
+/* What is known of a value after the equations behind it: nothing reads it, one case alone, or others. */
+typedef struct {
+    Case only;
+    bool read, others;
+} Needed;
+static void needs(const Marks *m, Needed *by, Val v, Case by_case) {
+    if (val_info(m->plan->cx, v)->lit) return;
+    Needed *n = &by[v - m->first];
+    bool same = n->only.select == by_case.select && n->only.taken == by_case.taken;
+    n->others |= !by_case.select || (n->read && !same);
+    n->read = true, n->only = by_case;
+}
+static void needs_operands(const Marks *m, Needed *by, const Eqn *q, Case *of) {
+    const Needed *y = &by[q->out.at[0] - m->first];
+    if (q->out.n == 1 && prim_elementwise(q->prim) && y->read && !y->others) *of = y->only;
+    bool parts = !of->select && has_cases(m, q);
+    for (uint32_t i = 0; i < q->in.n; i++)
+        needs(m, by, q->in.at[i], parts && i ? (Case){.select = q, .taken = i - 1} : *of);
+}
+Case *program_cases(const Marks *m, const Jaxpr *j) {
+    bool any = false;
+    each(Eqn, q, j->eqns) any |= has_cases(m, q);
+    if (!any) return NULL;
+    Needed *by = arena_new(m->plan->arena, Needed, m->n);
+    Case *of = arena_new(m->plan->arena, Case, j->eqns.n);
+    uint32_t *cost = arena_new(m->plan->arena, uint32_t, 2 * j->eqns.n);
+    each(Val, v, j->out) needs(m, by, *v, (Case){0});
+    for (uint32_t i = j->eqns.n; i-- > 0;) needs_operands(m, by, &j->eqns.at[i], &of[i]);
+    for (uint32_t i = 0; i < j->eqns.n; i++)
+        if (of[i].select) cost[2 * (of[i].select - j->eqns.at) + of[i].taken] += eqn_cost(&j->eqns.at[i]);
+    for (uint32_t i = 0; i < j->eqns.n; i++) of[i].parted = cost[2 * i] >= CASE_COST || cost[2 * i + 1] >= CASE_COST;
+    for (uint32_t i = j->eqns.n; i-- > 0;) {
+        if (!of[i].select) continue;
+        Case *select = &of[of[i].select - j->eqns.at];
+        of[i].next = select->first[of[i].taken], select->first[of[i].taken] = i + 1;
+        if (!select->parted) of[i].select = NULL;
+    }
+    return of;
 }
 
 /* ---- arrays, read at places that the program computes */

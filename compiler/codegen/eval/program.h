@@ -28,6 +28,18 @@ static inline bool program_varies(const Marks *m, Val v) {
 static inline uint32_t program_array(const Marks *m, Val v) {
     return val_info(m->plan->cx, v)->lit || !m->arrays ? 0 : m->arrays[v - m->first];
 }
+/* By equation of the program or of the body of a loop: the case of a select_n that alone needs what it computes. The
+   predicate is the same in all lanes, and what one of the cases alone needs costs CASE_COST. */
+typedef struct {
+    const Eqn *select; /* NULL: others need it as well, or its cases are cheap */
+    uint32_t taken, next;
+    /* Such a select_n itself: the first equation, plus 1, of each of its cases, from which `next` leads to the others; 0:
+       there is none. */
+    bool parted;
+    uint32_t first[2];
+} Case;
+/* NULL: there are none. */
+Case *program_cases(const Marks *, const Jaxpr *);
 /* Does it read or stack arrays? */
 bool program_has_arrays(const Ctx *, const Eqn *);
 /* What an `element` of the program reads. Its places are read as elements of arrays: an instance that computes them has

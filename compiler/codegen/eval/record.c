@@ -5,7 +5,8 @@
 struct Recorder {
     Eval x;
     Seen *seen;
-    SeenEdge *edge; /* NULL: edges are not reported */
+    SeenEdge *edge;   /* NULL: edges are not reported */
+    SeenPoint *point; /* NULL: equations are not reported */
     void *user;
 };
 static struct Recorder *of(Eval *x) { return (struct Recorder *)x; }
@@ -18,9 +19,13 @@ static Reg read(Eval *x, Val v, const Ix *index) {
     return nothing;
 }
 static uint32_t product(Eval *x, const Eqn *e) { return 2; }
-static Reg point(Eval *x, const Eqn *e, uint32_t product_, const Reg *in, uint32_t n) { return nothing; }
+static Reg point(Eval *x, const Eqn *e, uint32_t product_, const Reg *in, uint32_t n) {
+    if (of(x)->point) of(x)->point(of(x)->user, e);
+    return nothing;
+}
 static void program(Eval *x, const Eqn *e, const Ix *element, const Reg *in, Reg *out) {
     const Jaxpr *j = param_jaxpr(e, K_jaxpr);
+    if (of(x)->point) of(x)->point(of(x)->user, e);
     if (!program_has_arrays(x->plan->cx, e)) return;
     bool *varies = arena_new(x->plan->arena, bool, e->in.n + 1);
     for (uint32_t i = 0; i < e->in.n; i++)
@@ -56,6 +61,7 @@ Eval *record(Plan *p, Step *s, Seen *seen, void *user) {
     return &p->recorder->x;
 }
 void record_edges(Plan *p, SeenEdge *to) { p->recorder->edge = to; }
+void record_points(Plan *p, SeenPoint *to) { p->recorder->point = to; }
 void record_place(Eval *x, const Store *st, const Ix *index) {
     if (st->scatter) {
         Window w;

@@ -10,6 +10,9 @@ Eval *record(Plan *, Step *step, Seen *, void *user);
 /* From now on the edges of padding are reported too. */
 typedef void SeenEdge(void *user, Ix index, Dim lo, Dim hi);
 void record_edges(Plan *, SeenEdge *);
+/* And the equations that are evaluated, of one element. */
+typedef void SeenPoint(void *user, const Eqn *);
+void record_points(Plan *, SeenPoint *);
 /* What is read to find the place of a store. */
 void record_place(Eval *, const Store *, const Ix *index);
 

@@ -230,7 +230,7 @@ void kernel_blocks(Kernel *k, Atom loop, uint32_t block, V *lo, V *hi) {
 
 static void body_inside(Kernel *k, void *user) { body(k); }
 
-void kernel_loops(Kernel *k, V lo, V hi) {
+static void all_loops(Kernel *k, V lo, V hi) {
     Step *s = k->x.step;
     k->lane = s->lane;
     if (s->parts) {
@@ -243,6 +243,23 @@ void kernel_loops(Kernel *k, V lo, V hi) {
     }
     if (s->block > 1) kernel_blocks(k, s->kept[0], s->block, &lo, &hi);
     kernel_nest(k, (Nesting){s->kept, s->nkept, body_inside, NULL}, lo, hi);
+}
+void kernel_loops(Kernel *k, V lo, V hi) {
+    Val predicate = k->x.step->unswitched;
+    if (!predicate) {
+        all_loops(k, lo, hi);
+        return;
+    }
+    If f = em_if(k->e, reg_v(eval_value(&k->x, predicate, NULL)));
+    for (uint32_t taken = 2; taken-- > 0;) {
+        kernel_enter(k);
+        k->least = k->x.depth, k->x.decided = (Decided){predicate, taken, k->x.depth};
+        all_loops(k, lo, hi);
+        kernel_leave(k);
+        if (taken) em_else(k->e, &f, 0, NULL);
+    }
+    k->least = 0, k->x.decided = (Decided){0};
+    em_if_end(k->e, &f, NULL, NULL);
 }
 void device_loops(Kernel *k, V item, V unused) {
     const Division *d = &k->x.step->division;

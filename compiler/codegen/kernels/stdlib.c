@@ -171,7 +171,7 @@ static void run_stacks(const Run *r, Vals ys, Vals turn, V at) {
 
 /* ---- code */
 static void run_eqn(const Run *r, const Eqn *q);
-static void run_eqns(const Run *r, Eqns eqns);
+static void run_eqns(const Run *r, const Jaxpr *);
 
 /* ---- scans. On a device several turns are done at once: what they read at places that do not depend on anything else
    that the loop carries is read first, so that memory brings it at the same time. */
@@ -273,7 +273,7 @@ static void run_turns(const Run *r, const Turns *t, uint32_t n, V lo, V hi, V *c
     if (n > 1) {
         end = run_several(r, t, n, at);
     } else {
-        run_eqns(r, t->eqns);
+        run_eqns(r, t->c.body);
         run_stacks(r, t->c.ys, t->turn.ys, at);
     }
     for (uint32_t i = 0; i < carries; i++) next[i] = run_value(&end, t->turn.end.at[i], varies(r, t->turn.carry.at[i]));
@@ -321,7 +321,7 @@ static void run_while(const Run *r, const Eqn *q) {
     if (at < nc || at == cond->in.n) {
         at = all++;
         run_enter(r); /* the same values are computed again in the loop */
-        run_eqns(r, cond->eqns);
+        run_eqns(r, cond);
         carry[at] = run_value(r, cond->out.at[0], masked);
         run_leave(r);
     } else
@@ -343,7 +343,7 @@ static void run_while(const Run *r, const Eqn *q) {
     run_enter(r);
     for (uint32_t i = 0; i < all; i++) o[i] = em_arg(&after, i);
     run_bind(r, turn.carry, o);
-    run_eqns(r, body->eqns);
+    run_eqns(r, body);
     for (uint32_t i = 0; i < n; i++) {
         bool vector = varies(r, turn.carry.at[i]);
         next[i] = run_value(r, turn.end.at[i], vector);
@@ -351,7 +351,7 @@ static void run_while(const Run *r, const Eqn *q) {
     }
     if (at == n) {
         run_bind(r, turn.tested, next);
-        run_eqns(r, cond->eqns);
+        run_eqns(r, cond);
         next[n] = run_value(r, cond->out.at[0], masked);
     }
     if (masked) next[at] = run_and(r, run_and(r, o[at], r->exists), next[at]);
@@ -391,8 +391,28 @@ static void run_eqn(const Run *r, const Eqn *q) {
     for (uint32_t i = 0; i < q->in.n; i++) a[i] = run_value(r, q->in.at[i], vector);
     *y = kernel_point(r->k, q, a, vector ? r->w : 1);
 }
-static void run_eqns(const Run *r, Eqns eqns) {
-    each(Eqn, q, eqns) run_eqn(r, q);
+/* Each case with what it alone needs. */
+static void run_cases(const Run *r, const Jaxpr *j, const Case *of, const Eqn *select) {
+    Emit *e = r->k->e;
+    V *y = &r->env[select->out.at[0] - r->m.first], x;
+    If f = em_if(e, run_value(r, select->in.at[0], false));
+    for (uint32_t taken = 2; taken-- > 0;) {
+        for (uint32_t i = of[select - j->eqns.at].first[taken]; i; i = of[i - 1].next) run_eqn(r, &j->eqns.at[i - 1]);
+        x = run_value(r, select->in.at[1 + taken], true);
+        if (taken) em_else(e, &f, 1, &x);
+    }
+    em_if_end(e, &f, &x, y);
+}
+static void run_eqns(const Run *r, const Jaxpr *j) {
+    bool few = r->w == 1 || r->k->in_stdlib || r->k->e->target->device;
+    const Case *of = few ? NULL : program_cases(&r->m, j);
+    each(Eqn, q, j->eqns) {
+        const Case *c = of ? &of[q - j->eqns.at] : NULL;
+        if (c && c->parted)
+            run_cases(r, j, of, q);
+        else if (!c || !c->select)
+            run_eqn(r, q);
+    }
 }
 /* Lanes beyond the end must not keep a loop running. Programs of stdlib always end, and may be functions of their
    own. */
@@ -405,7 +425,7 @@ static void run_all(Kernel *k, const Jaxpr *j, Marks m, const V *x, uint32_t w, 
     const Run r = {k, m, env, w, lanes_that_exist(k, w)};
     run_enter(&r);
     run_bind(&r, j->in, x);
-    run_eqns(&r, j->eqns);
+    run_eqns(&r, j);
     for (uint32_t i = 0; i < j->out.n; i++)
         if (!val_array(k->x.plan->cx, j->out.at[i])->rank) out[i] = run_value(&r, j->out.at[i], false);
     run_leave(&r);

@@ -252,6 +252,7 @@ typedef struct Step {
     Dim half;             /* written out, longer sums are two chains: the iterations of the first; 0: one */
     Edge *edges;          /* where padding begins (edge.c) */
     uint32_t nedges;
+    Val unswitched;             /* the predicate of a select_n, tested before the loops (unswitch.c); 0: none */
     uint32_t nends;             /* of the lane loop's pieces, if it is short and written out; none crosses an edge; … */
     Dim ends[STEP_ENDS];        /* … where one begins or ends, in order; 0: it is a loop */
     bool tile_tested;           /* conditions depend on the row of a tile, … */
@@ -383,6 +384,7 @@ typedef struct Plan {
     bool *computed;            /* by output: the library allocates it */
     bool function;             /* called by the program, with arrays at any place */
     bool failed;               /* a diagnostic was given while a step was scheduled */
+    bool unswitches;           /* it has equations for plan_unswitch */
     bool fuse;                 /* not at -O0: each equation is a step of its own */
     uint32_t position;
     struct {
@@ -553,6 +555,9 @@ void step_result(Plan *, Step *, uint32_t k, Buf *);
 void plan_reads(Plan *, Val v, const Ix *index, Seen *, void *user);
 /* Finds the edges of a step whose loops are final (edge.c). */
 void plan_edges(Plan *, Step *);
+/* Is it a select_n whose predicate, a scalar, may be tested before loops? Does so if that saves much (unswitch.c). */
+bool eqn_unswitches(const Ctx *, const Eqn *);
+void plan_unswitch(Plan *, Step *);
 /* Loops, lanes and stages of a step whose members are complete (schedule.c). */
 void schedule_step(Plan *, Body *, Step *);
 /* SCAN: how many arrays are sliced. */

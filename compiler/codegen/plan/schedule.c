@@ -660,6 +660,7 @@ void schedule_step(Plan *p, Body *b, Step *s) {
     find_loops(&l);
     find_stages(p, s);
     if (s->kind == STEP_LOOPS && !p->target->device) plan_edges(p, s);
+    plan_unswitch(p, s);
     choose_parts(p, s);
     p->target->decide(p, s);
 }
