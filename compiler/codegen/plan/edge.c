@@ -80,15 +80,17 @@ static Dim vectors_of_pieces(const Step *s, Dim most) {
 }
 static bool can_mask(const Plan *p, const Step *s) { return p->target->word_masks && s->narrowest >= 4; }
 /* Are the pieces faster than a loop? Where vectors cannot be masked, they are if there are edges or several elements
-   remain. Else a row of whole vectors, or of one element more, is read with masks; one vector is
-   no loop. */
+   remain. Else a row of whole vectors, or of one element more, is read with masks if it has no edges, or if the masks
+   are known because one iteration does all; one vector is no loop. */
 static bool pieces_pay(const Plan *p, const Step *s, Dim lanes) {
     Dim one = vector_of(p, s), rest = lanes % one, more = vectors_of_pieces(s, one) - lanes / one;
     bool remain = lanes % (p->target->vector_bytes / s->narrowest) > 1;
     if (!can_mask(p, s) && (s->nends > 2 || remain)) return (s->nends - 1) * s->cost <= UNMASKED_COST;
     if (lanes > CUT_LANES || s->cost > CUT_COST) return false;
-    if (s->nends == 2 && (lanes & (lanes - 1)) == 0) return false;
-    return rest <= 1 ? more <= rest + 1 : (more - 1) * s->cost <= CUT_COST;
+    bool no_rest = (lanes & (lanes - 1)) == 0;
+    if (s->nends == 2 && no_rest) return false;
+    bool masks_known = s->nends == 2 || (no_rest && lanes <= VECTORS * one);
+    return rest <= 1 && masks_known ? more <= rest + 1 : (more - 1) * s->cost <= CUT_COST;
 }
 /* May the lane loop be written out in pieces, as it is short or cannot be masked, where masks are slow? */
 static bool may_cut(const Plan *p, const Step *s) {
