@@ -38,6 +38,11 @@ succeeds lacks
 # A vector of x86-64-v2 is one complex128.
 one_lane() { jaxcc "$root/tests/cases/derivative-jvp-reductions.jaxpr" --jvp -march=x86-64-v2 -o one.so; }
 try "elements as wide as a vector" one_lane
+mkdir native x86-64-v2,native
+succeeds build_for native here
+succeeds build_for x86-64-v2,native too
+same() { ./here >want && ./too >got && cmp want got; }
+try "native in a list" same
 refused() { ! jaxcc -march="$1" model.jaxpr -o no.so 2>said && grep "$2" said; }
 succeeds refused x86-64-v3,x86-64-v5 "unknown CPU 'x86-64-v5'; did you mean"
 succeeds refused x86-64-v3, "unknown CPU ''"

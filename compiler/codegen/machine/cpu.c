@@ -152,19 +152,23 @@ static bool x86_64_linux_gnu(const char *triple) {
     return one && (!*environment || strcmp(environment, "-gnu") == 0);
 }
 
-/* NAME,NAME... */
+static void this_cpu(Ctx *cx, Targets *ts) {
+    uint64_t have = bits_of_list(take(cx->arena, LLVMGetHostCPUFeatures()));
+    add_level(ts, have, take(cx->arena, LLVMGetHostCPUName()));
+}
+/* NAME,NAME...; native: the machine's. */
 static bool named_cpus(Ctx *cx, const char *names, Targets *ts) {
     for (const char *at = names; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         Str name = {at, (uint32_t)strcspn(at, ",")};
         uint64_t have = 0;
+        if (str_is(name, "native")) {
+            this_cpu(cx, ts);
+            continue;
+        }
         if (!named_cpu(cx, name, &have)) return false;
         add_level(ts, have, str_c(cx->arena, name));
     }
     return true;
-}
-static void this_cpu(Ctx *cx, Targets *ts) {
-    uint64_t have = bits_of_list(take(cx->arena, LLVMGetHostCPUFeatures()));
-    add_level(ts, have, take(cx->arena, LLVMGetHostCPUName()));
 }
 bool targets_from_options(Ctx *cx, Targets *ts) {
     const Options *o = cx->options;
