@@ -5,7 +5,8 @@
      z = mul y v[None]                z = mul y v[None]
 
    An equation joins the kernel that computes its operands only if all else that it reads is computed before it: here y
-   and z are one kernel, though the program has something small between them. The others stay in their order. */
+   and z are one kernel, though the program has something small between them. Scalars come before all arrays first, then
+   small arrays before large ones. The others stay in their order. */
 #include "../options.h"
 #include "rewrite.h"
 #include <assert.h>
