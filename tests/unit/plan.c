@@ -256,6 +256,43 @@ Test(plan, what_is_cut_from_merged_axes_is_laid_in_memory) {
     cr_assert_eq(steps_of_cut("limit_indices=(50, 105) start_indices=(0, 5)", 100), 1);
 }
 
+/* The predicate that is tested before the loops, 0 if none is; argument: p. */
+static Val unswitched(const char *heavy, const char *predicate, Val *argument) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "{ lambda ; p:bool[] a:f32[1000]. let b:f32[1000] = %s a; m:f32[] = reduce_max[axes=(0,)] b\n"
+             "  q:bool[] = gt m 0.0:f32[]; c:f32[1000] = select_n %s a b in (c,) }",
+             heavy, predicate);
+    Plan *p = planned(text, &x86_levels[V3]);
+    *argument = p->top->j->in.at[0];
+    return step(p, p->top->steps.n - 1)->unswitched;
+}
+Test(plan, a_scalar_predicate_is_tested_before_the_loops) {
+    Val p;
+    cr_assert_eq(unswitched("exp", "p", &p), p);
+    cr_assert_eq(unswitched("neg", "p", &p), 0);
+    cr_assert_eq(unswitched("exp", "q", &p), 0); /* the step itself computes q */
+}
+
+/* Rolled rows: in vectors from edge to edge if a loop would have masks that it computes, as one vector if the masks are
+   known. */
+static uint32_t ends_of_rows(uint32_t lanes) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "{ lambda ; a:f32[9,%u]. let b:f32[9,1] = slice[limit_indices=(9, %u) start_indices=(0, %u) strides=None] "
+             "a\n"
+             "  c:f32[9,%u] = slice[limit_indices=(9, %u) start_indices=(0, 0) strides=None] a\n"
+             "  d:f32[9,%u] = concatenate[dimension=1] b c; e:f32[9,%u] = add d a in (e,) }",
+             lanes, lanes, lanes - 1, lanes - 1, lanes - 1, lanes, lanes);
+    return step(planned(text, &x86_levels[V3]), 0)->nends;
+}
+Test(plan, rows_are_cut_at_edges) {
+    cr_assert_eq(ends_of_rows(32), 0);
+    cr_assert_eq(ends_of_rows(64), 3);
+    cr_assert_eq(ends_of_rows(128), 3);
+    cr_assert_eq(ends_of_rows(160), 0);
+}
+
 /* A walk through a table: the place differs between the lanes, and what is stacked lies where the loop's turn says. */
 Test(plan, a_program_of_elements_reads_and_stacks_arrays) {
     Plan *p =
