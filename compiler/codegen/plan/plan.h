@@ -52,16 +52,16 @@ typedef struct {
     uint32_t pieces; /* virtual: pieces of concatenations that evaluating it may read */
     uint32_t
         after; /* virtual: the step of the last scalar that extents follow from, of all that evaluating it goes through */
-    uint32_t level;    /* member: the stage of its step */
-    uint32_t need;     /* member: the last stage that evaluates it */
-    bool row;          /* member: has only the kept axes of the step */
-    bool stack;        /* member: what a loop of elements stacks; the loop writes it */
-    Ix turn;           /* stack: the index of its first axis */
-    bool once;         /* one operand of one equation is all that uses it */
-    const Eqn *reader; /* the first that reads it; NULL: none */
-    const Eqn *mover;  /* of those that only move elements of it alone, the one with the largest result; NULL: none */
-    Dim moved;         /* elements of that result */
-    const Eqn *into;   /* joins it and other arrays to a large one; NULL: none does */
+    uint32_t level;       /* member: the stage of its step */
+    uint32_t first, need; /* member: the first and the last stage that evaluates it */
+    bool row;             /* member: has only the kept axes of the step */
+    bool stack;           /* member: what a loop of elements stacks; the loop writes it */
+    Ix turn;              /* stack: the index of its first axis */
+    bool once;            /* one operand of one equation is all that uses it */
+    const Eqn *reader;    /* the first that reads it; NULL: none */
+    const Eqn *mover; /* of those that only move elements of it alone, the one with the largest result; NULL: none */
+    Dim moved;        /* elements of that result */
+    const Eqn *into;  /* joins it and other arrays to a large one; NULL: none does */
     Buf *buf;
     Ix offset;                   /* in `buf`, in elements from its start */
     const Dim *strides;          /* of its axes in `buf`, in elements; NULL: dense */

@@ -413,7 +413,7 @@ static void find_loops(Look *l) {
 typedef struct {
     Plan *p;
     Step *step;
-    uint32_t level, need;
+    uint32_t level, first, need;
 } Stage;
 static void level_of(void *user, Val v, const Ix *index, Ix address) {
     Stage *g = user;
@@ -425,7 +425,9 @@ static void need_of(void *user, Val v, const Ix *index, Ix address) {
     Stage *g = user;
     if (!v) return;
     Info *info = plan_info(g->p, v);
-    if (info->class == VAL_MEMBER && info->step == g->step->number && info->need < g->need) info->need = g->need;
+    if (info->class != VAL_MEMBER || info->step != g->step->number) return;
+    if (info->need < g->need) info->need = g->need;
+    if (info->first > g->first) info->first = g->first;
 }
 static void operands(Plan *p, Step *s, Val v, Seen *seen, void *user) {
     const Eqn *e = plan_info(p, v)->e;
@@ -575,13 +577,13 @@ static void find_stages(Plan *p, Step *s) {
         operands(p, s, *v, level_of, &g);
         bool reduction = eqn_reduces(info->e);
         info->row |= reduction;
-        info->level = info->need = g.level + reduction;
+        info->level = info->need = g.level + reduction, info->first = UINT32_MAX;
         if (info->level + 1 > s->levels) s->levels = info->level + 1;
     }
     find_store_levels(p, s);
     if (p->target->device) rows_decide(p, s);
     each(Store, st, s->stores) {
-        Stage g = {.p = p, .step = s, .need = st->level};
+        Stage g = {.p = p, .step = s, .first = st->level, .need = st->level};
         step_at(p, s, st->v, index);
         plan_reads(p, st->v, index, need_of, &g);
     }
@@ -589,9 +591,11 @@ static void find_stages(Plan *p, Step *s) {
         Val v = s->members.at[i];
         Info *info = plan_info(p, v);
         bool reduction = eqn_reduces(info->e);
-        bool again = !info->buf && !info->row && info->need > info->level && info->cost >= SPILL_COST;
+        bool several = info->need > info->level && info->need > info->first;
+        bool again = !info->buf && !info->row && several && info->cost >= SPILL_COST;
         if (again && !s->held.turns) spill(p, s, v, info);
-        Stage g = {.p = p, .step = s, .need = reduction || info->buf ? info->level - reduction : info->need};
+        Stage g = {.p = p, .step = s, .first = info->first, .need = info->need};
+        if (reduction || info->buf) g.first = g.need = info->level - reduction;
         operands(p, s, v, need_of, &g);
     }
     find_store_levels(p, s);
