@@ -85,6 +85,17 @@ Test(plan, softmax_is_one_step_of_stages) {
     }
 }
 
+/* The hyperbolic tangents are of use to the stage after the sums alone, which computes them. */
+Test(plan, what_one_later_stage_evaluates_is_not_stored) {
+    Plan *p = planned("{ lambda ; a:f32[64,100] b:f32[64,100]. let c:f32[64] = reduce_sum[axes=(1,)] a\n"
+                      "  d:f32[64,1] = broadcast_in_dim[broadcast_dimensions=(0,) shape=(64,1)] c\n"
+                      "  e:f32[64,100] = tanh b; f:f32[64,100] = mul a d; g:f32[64,100] = mul e f in (g,) }",
+                      &x86_levels[V3]);
+    cr_assert_eq(p->top->steps.n, 1);
+    cr_assert_eq(step(p, 0)->levels, 2);
+    cr_assert_eq(step(p, 0)->stores.n, 1);
+}
+
 /* 1003 = 31 · 32 + 11: at AVX2 32 lanes at once, the rest in one masked vector of 16; without masks one by one. */
 Test(plan, the_target_decides_widths) {
     const char *text = "{ lambda ; a:f32[1003] b:f32[1003]. let c:f32[1003] = add a b in (c,) }";
