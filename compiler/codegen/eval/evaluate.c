@@ -88,9 +88,20 @@ void eval_operand(Plan *p, const Eqn *e, Val x, const Ix *index, Ix *out) {
 }
 
 /* ---- equations */
-/* The result is of use in that scope only. */
-static Reg taken(Eval *x, const Eqn *e, const Ix *index) {
-    Reg r = eval_value(x, e->in.at[1 + x->decided.taken], index);
+/* The operand that the result is because the predicate is known; 0: it takes more than one. */
+static Val decided(const Decided *known, const Eqn *e) {
+    Val p = known->predicate;
+    if (!p) return 0;
+    if (e->prim == P_select_n) return e->in.at[0] == p ? e->in.at[1 + known->taken] : 0;
+    for (uint32_t i = 0; i < 2 && (e->prim == P_and || e->prim == P_or); i++)
+        if (e->in.at[i] == p) return known->taken == (e->prim == P_and) ? e->in.at[1 - i] : p;
+    return 0;
+}
+/* Its register is of use in the scope of the predicate only. */
+static Reg decided_value(Eval *x, const Eqn *e, Val v, const Ix *index) {
+    Ix at[MAX_RANK];
+    eval_operand(x->plan, e, v, index, at);
+    Reg r = eval_value(x, v, at);
     if (r.depth < x->decided.depth) r.depth = x->decided.depth;
     return r;
 }
@@ -145,8 +156,8 @@ static Reg equation(Eval *x, const Eqn *e, uint32_t out, const Ix *index) {
     if (index_rule[e->prim]) return index_rule[e->prim](x, e, out, index);
     if (eqn_reduces(e)) return reduce_unit(x, e, index);
     if (prim_lower[e->prim] == LOWER_CUM) return eval_value(x, e->in.at[0], index); /* along an axis of extent 1 */
-    bool known = x->decided.predicate && e->prim == P_select_n && e->in.at[0] == x->decided.predicate;
-    return (known ? taken : elementwise)(x, e, index);
+    Val one = decided(&x->decided, e);
+    return one ? decided_value(x, e, one, index) : elementwise(x, e, index);
 }
 Reg eval_equation(Eval *x, const Eqn *e, uint32_t out) { return equation(x, e, out, NULL); }
 

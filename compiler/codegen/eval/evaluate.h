@@ -6,9 +6,11 @@
 
 /* What an operation gave. */
 typedef struct {
-    const void *v;  /* the instance's: a value of MLIR, or nothing */
-    bool uniform;   /* it is the same for all lanes */
-    uint32_t depth; /* of the scope it was computed in */
+    const void *v;   /* the instance's: a value of MLIR, or nothing */
+    bool uniform;    /* it is the same for all lanes */
+    uint32_t depth;  /* of the scope it was computed in */
+    const void *any; /* of a condition that differs between the lanes: one for all, without which none of them has it;
+                        NULL: none is known */
 } Reg;
 
 typedef struct Eval Eval;
@@ -35,7 +37,8 @@ typedef struct {
     void (*place)(Eval *, const IxValue *);   /* the element is a term of an index that is read at */
 } Operations;
 
-/* Inside the scope of this depth the predicate is known to be `taken`: a select_n is that case. */
+/* Inside the scope of this depth the predicate is known to be `taken`: a select_n is that case, and what is combined
+   with the predicate by `and` or `or` is one of the operands. */
 typedef struct {
     Val predicate; /* 0: none is known */
     uint32_t taken, depth;

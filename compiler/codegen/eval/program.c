@@ -122,7 +122,8 @@ Marks program_marks_at(Plan *p, const Eqn *e, const Ix *element, const bool *inp
 /* ---- cases that are not taken */
 static bool has_cases(const Marks *m, const Eqn *q) {
     bool two = q->prim == P_select_n && q->in.n == 3 && !val_info(m->plan->cx, q->in.at[0])->lit;
-    return two && program_varies(m, q->out.at[0]) && !program_varies(m, q->in.at[0]);
+    return two && val_array(m->plan->cx, q->in.at[0])->dtype == DT_bool && program_varies(m, q->out.at[0]) &&
+           !program_varies(m, q->in.at[0]);
 }
 /* What is known of a value after the equations behind it: nothing reads it, one case alone, or others. */
 typedef struct {

@@ -18,7 +18,7 @@ static const Node none = {{{TREND_NONE, TREND_NONE}}, false, 0};
 static Reg put(Eval *x, Node n) {
     Node *at = arena_new(x->plan->arena, Node, 1);
     *at = n;
-    return (Reg){at, true, 0};
+    return (Reg){.v = at, .uniform = true};
 }
 static const Node *node(Reg r) { return r.v; }
 static bool constant_trend(const Node *n) { return !n->t.of[0] && !n->t.of[1]; }

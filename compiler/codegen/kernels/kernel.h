@@ -17,7 +17,9 @@ V frame_dim(Frame *, Dim);       /* i64, written at e->block */
 
 /* A value of the evaluation is one of MLIR: a scalar if it is uniform or k->w is 1, else a vector of k->w lanes. */
 static inline V reg_v(Reg r) { return (V){r.v}; }
-static inline Reg reg(V v, bool uniform, uint32_t depth) { return (Reg){v.ptr, uniform, depth}; }
+static inline Reg reg(V v, bool uniform, uint32_t depth) {
+    return (Reg){.v = v.ptr, .uniform = uniform, .depth = depth};
+}
 
 typedef struct Kernel Kernel;
 /* On a device: how a kernel finds elements that it has in shared memory for now, not in their arrays. A value is as in

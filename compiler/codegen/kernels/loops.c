@@ -250,6 +250,7 @@ void kernel_loops(Kernel *k, V lo, V hi) {
         all_loops(k, lo, hi);
         return;
     }
+    assert(k->x.depth == 0 && !k->least);
     If f = em_if(k->e, reg_v(eval_value(&k->x, predicate, NULL)));
     for (uint32_t taken = 2; taken-- > 0;) {
         kernel_enter(k);

@@ -157,12 +157,15 @@ static Reg fill(Eval *y, const Eqn *e) {
 }
 
 /* ---- conditions */
+static const void *any_of(Reg r) { return r.uniform ? r.v : r.any; }
 static Reg both(Eval *eval, Reg a, Reg b) {
     Kernel *k = of(eval);
     Reg r = {.uniform = a.uniform && b.uniform, .depth = a.depth > b.depth ? a.depth : b.depth};
+    V any[] = {{any_of(a)}, {any_of(b)}};
     MlirBlock was = kernel_at(k, r.depth);
     V x = r.uniform ? reg_v(a) : kernel_vector(k, a), y = r.uniform ? reg_v(b) : kernel_vector(k, b);
     r.v = em_bin(k->e, "llvm.and", x, y).ptr;
+    r.any = any[0].ptr && any[1].ptr ? em_bin(k->e, "llvm.and", any[0], any[1]).ptr : any[any[0].ptr ? 0 : 1].ptr;
     k->e->block = was;
     return r;
 }
@@ -175,9 +178,9 @@ static Reg choose(Eval *x, Reg c, Reg yes, Reg no) {
     return r;
 }
 static Reg narrowed(Eval *x, Reg condition) {
-    Kernel *k = of(x);
-    V a = kernel_vector(k, k->x.guard), b = kernel_vector(k, condition);
-    return reg(em_bin(k->e, "llvm.and", a, b), false, k->x.depth);
+    Reg guard = x->guard;
+    guard.depth = x->depth;
+    return both(x, guard, condition);
 }
 static Reg inside(Eval *x, const IxValue *v, Reg element) { return kernel_in_range(of(x), v, element); }
 static void edge(Eval *x, Ix i, Dim lo, Dim hi) {} /* the plan has found them */

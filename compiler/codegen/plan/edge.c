@@ -86,18 +86,19 @@ static bool pieces_pay(const Plan *p, const Step *s, Dim lanes) {
     Dim one = vector_of(p, s), rest = lanes % one, more = vectors_of_pieces(s, one) - lanes / one;
     bool remain = lanes % (p->target->vector_bytes / s->narrowest) > 1;
     if (!can_mask(p, s) && (s->nends > 2 || remain)) return (s->nends - 1) * s->cost <= UNMASKED_COST;
-    if (lanes > CUT_LANES || s->cost > CUT_COST) return false;
+    if (lanes > CUT_LANES) return false;
     bool no_rest = (lanes & (lanes - 1)) == 0;
     if (s->nends == 2 && no_rest) return false;
     bool masks_known = s->nends == 2 || (no_rest && lanes <= VECTORS * one);
-    return rest <= 1 && masks_known ? more <= rest + 1 : (more - 1) * s->cost <= CUT_COST;
+    if (!masks_known) return vectors_of_pieces(s, one) * s->cost <= PIECES_COST;
+    return s->cost <= CUT_COST && (rest <= 1 ? more <= rest + 1 : (more - 1) * s->cost <= CUT_COST);
 }
 /* May the lane loop be written out in pieces, as it is short or cannot be masked, where masks are slow? */
 static bool may_cut(const Plan *p, const Step *s) {
     bool inner = s->lane && s->nkept > 1 && s->kept[s->nkept - 1] == s->lane;
     bool plain = !s->reduces && s->levels == 1 && !s->tile && !s->jam && !s->unrolled;
     Dim lanes = s->lane ? loop_extent(p->ix, s->lane) : 0;
-    bool brief = !can_mask(p, s) || (s->cost <= CUT_COST && dim_is_const(lanes) && lanes <= CUT_LANES);
+    bool brief = !can_mask(p, s) || (dim_is_const(lanes) && lanes <= CUT_LANES);
     return p->fuse && !p->target->masks && inner && plain && dim_is_const(lanes) && brief;
 }
 /* The edges of the pieces are left out of the list. */

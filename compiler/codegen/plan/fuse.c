@@ -736,7 +736,7 @@ static void find_readers(Plan *p, const Jaxpr *j) {
         const Info *info = e->prim == P_slice ? plan_info(p, e->out.at[0]) : NULL;
         if (info && info->once && info->reader && eqn_point(info->reader)) plan_info(p, e->in.at[0])->slices++;
         plan_note_mover(p, e);
-        p->unswitches |= eqn_unswitches(p->cx, e);
+        p->unswitches |= eqn_predicate(p->cx, e) != 0;
         bool joins = prim_is(e->prim, JOINS) && !small(p, e->out.at[0]) && !joins_entries(p, e);
         each(Val, v, e->in)
             if (joins && !val_info(p->cx, *v)->lit) plan_info(p, *v)->into = e;

@@ -555,8 +555,9 @@ void step_result(Plan *, Step *, uint32_t k, Buf *);
 void plan_reads(Plan *, Val v, const Ix *index, Seen *, void *user);
 /* Finds the edges of a step whose loops are final (edge.c). */
 void plan_edges(Plan *, Step *);
-/* Is it a select_n whose predicate, a scalar, may be tested before loops? Does so if that saves much (unswitch.c). */
-bool eqn_unswitches(const Ctx *, const Eqn *);
+/* The scalar operand that may decide before loops what need not be computed, 0 if there is none; if that is worth it,
+   it does (unswitch.c). */
+Val eqn_predicate(const Ctx *, const Eqn *);
 void plan_unswitch(Plan *, Step *);
 /* Loops, lanes and stages of a step whose members are complete (schedule.c). */
 void schedule_step(Plan *, Body *, Step *);

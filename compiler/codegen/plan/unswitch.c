@@ -1,16 +1,22 @@
 #include "../cost.h"
 #include "../eval/record.h"
 
-/* Unswitching: a select_n whose predicate is a scalar takes the same case everywhere. If the other one is worth it, the
-   predicate is tested before the loops of the step, which have a body for each value of it. */
+/* Unswitching: a select_n whose predicate is a scalar takes the same case everywhere, and what is combined with a
+   scalar by `and` or `or` may not matter anywhere. If it costs enough, the scalar is tested before the loops of the
+   step, which have a body for each value of it. */
 
-bool eqn_unswitches(const Ctx *cx, const Eqn *e) {
-    if (e->prim != P_select_n || e->in.n != 3 || val_info(cx, e->in.at[0])->lit) return false;
-    const ArrayType *p = val_array(cx, e->in.at[0]);
-    return p->rank == 0 && p->dtype == DT_bool && val_array(cx, e->out.at[0])->rank > 0;
+static bool is_predicate(const Ctx *cx, Val v) {
+    const ArrayType *t = val_array(cx, v);
+    return !val_info(cx, v)->lit && t->rank == 0 && t->dtype == DT_bool;
+}
+Val eqn_predicate(const Ctx *cx, const Eqn *e) {
+    uint32_t n = e->prim == P_select_n && e->in.n == 3 ? 1 : e->prim == P_and || e->prim == P_or ? 2 : 0;
+    for (uint32_t i = 0; i < n; i++)
+        if (is_predicate(cx, e->in.at[i]) && val_array(cx, e->out.at[0])->rank > 0) return e->in.at[i];
+    return 0;
 }
 
-enum { MOST_PREDICATES = 4 };
+enum { MOST_PREDICATES = 4 }; /* of a step, of which one is chosen */
 typedef struct {
     Plan *p;
     const Step *step;
@@ -28,10 +34,10 @@ static void reads(void *user, Val v, const Ix *index, Ix address) {
 static void evaluates(void *user, const Eqn *e) {
     Found *f = user;
     f->cost += eqn_cost(e);
-    if (!eqn_unswitches(f->p->cx, e)) return;
+    Val predicate = eqn_predicate(f->p->cx, e);
     uint32_t i = 0;
-    while (i < f->n && f->at[i] != e->in.at[0]) i++;
-    if (i == f->n && i < MOST_PREDICATES) f->at[f->n++] = e->in.at[0];
+    while (i < f->n && f->at[i] != predicate) i++;
+    if (predicate && i == f->n && i < MOST_PREDICATES) f->at[f->n++] = predicate;
 }
 /* What one element costs if the predicate is known to be `taken`; predicate 0: if none is known. */
 static Found evaluated(Plan *p, Step *s, Val predicate, uint32_t taken) {
@@ -63,7 +69,7 @@ static bool outside(Plan *p, Step *s, Val predicate) {
 void plan_unswitch(Plan *p, Step *s) {
     if (!p->unswitches || s->kind != STEP_LOOPS || p->target->device || !p->fuse) return;
     Found all = evaluated(p, s, 0, 0);
-    uint32_t most = UNSWITCH_COST - 1;
+    uint32_t most = all.cost / UNSWITCH_PART > UNSWITCH_COST ? all.cost / UNSWITCH_PART : UNSWITCH_COST - 1;
     for (uint32_t i = 0; i < all.n; i++) {
         if (!outside(p, s, all.at[i])) continue;
         for (uint32_t taken = 0; taken < 2; taken++) {
