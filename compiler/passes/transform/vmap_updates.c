@@ -36,7 +36,7 @@ static Origin origin_of_branches(Tx *tx, const Cond *c, uint32_t k) {
             if (r != k && of[r].at == from.at) return nowhere;
         from.written |= of[k].written;
     }
-    if (!from.written) return nowhere;
+    if (!from.written || from.at == NOT_UPDATED) return nowhere;
     each(Jaxpr *, j, c->branches) note_updated(tx, (*j)->in.at[from.at]);
     return from;
 }
