@@ -43,6 +43,7 @@ succeeds build_for native here
 succeeds build_for x86-64-v2,native too
 same() { ./here >want && ./too >got && cmp want got; }
 try "native in a list" same
+grep -q lacks is3 || succeeds differ got is2
 refused() { ! jaxcc -march="$1" model.jaxpr -o no.so 2>said && grep "$2" said; }
 succeeds refused x86-64-v3,x86-64-v5 "unknown CPU 'x86-64-v5'; did you mean"
 succeeds refused x86-64-v3, "unknown CPU ''"

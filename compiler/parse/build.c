@@ -477,6 +477,7 @@ Jaxpr *parse(Ctx *cx, uint32_t file, Jaxpr **misnamed) {
     Parser *p = arena_new(cx->arena, Parser, 1);
     if (!parser_open(p, cx, file)) return NULL;
     push(p->arena, &p->frames, ((Frame){.kind = F_TOP}));
+    symbols_of_inputs(p);
     jaxcc_yyparse(p);
     bool read = diag_errors(cx->diags) - errors <= p->misnamed;
     if (!read && !p->ended) note_brackets(p);

@@ -211,6 +211,8 @@ bool type_read(Parser *, uint32_t *i, Type *);
 bool dim_read(Parser *, uint32_t *i, Dim *);
 /* The token after the type that starts at i, without reading it; i if there is no type. */
 uint32_t type_skip(const Parser *, uint32_t i);
+/* Before anything is read: names that are symbols by the inputs of the main jaxpr, if there are others before it. */
+void symbols_of_inputs(Parser *);
 
 /* ---- literal.c */
 /* The token after the literal at token i; i if there is none. `inf` and `nan` count as literals. */

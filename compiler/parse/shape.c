@@ -38,6 +38,51 @@ static void warn_similar(Parser *p, Str name, Span span) {
                   "dimension '%.*s' is a symbol; did you mean the variable '%.*s'?", SF(name), SF(near.best));
 }
 
+/* ---- names that the inputs of the program use. JAX calls variables a, b, … whatever symbols are called: of programs
+   hoisted before the main one, an input b may be an integer where the main one has f32[b]. */
+/* The opening brace of the main jaxpr, behind those of hoisted ones; 0: there is none before it. */
+static uint32_t main_behind_others(const Parser *p) {
+    uint32_t depth = 0, first = UINT32_MAX, last = 0;
+    for (uint32_t i = 0; i < p->toks.n; i++) {
+        uint8_t c = tok(p, i)->kind;
+        if (c == '{' && depth == 0) last = i, first = first < i ? first : i;
+        depth += c == '{';
+        depth -= c == '}' && depth;
+    }
+    return last > first ? last : 0;
+}
+typedef struct {
+    Intern bound;   /* the inputs so far */
+    bool variables; /* one of them is a dimension of another one */
+    STACK(NameId) symbols;
+} Inputs;
+/* The name at i, in the shape of an input. */
+static void in_shape(Parser *p, Inputs *in, uint32_t i) {
+    Str name = tok_text(p, i);
+    uint32_t found;
+    if (is_char(p, i + 1, '(') || is_char(p, i + 1, '=') || is_char(p, i - 1, '@')) return;
+    if (intern_find(&in->bound, name.at, name.n, &found))
+        in->variables = true;
+    else
+        push(p->arena, &in->symbols, name_id(p, name));
+}
+void symbols_of_inputs(Parser *p) {
+    Inputs in = {.bound.arena = p->arena};
+    uint32_t depth = 0, from = main_behind_others(p);
+    for (uint32_t i = from + 1; from && tok(p, i)->kind != T_END && !tok_is(p, i, "let"); i++) {
+        uint8_t c = tok(p, i)->kind;
+        depth += c == '[';
+        depth -= c == ']' && depth;
+        if (c != T_NAME) continue;
+        Str name = tok_text(p, i);
+        if (depth)
+            in_shape(p, &in, i);
+        else if (is_char(p, i + 1, ':'))
+            intern(&in.bound, name.at, name.n, NULL);
+    }
+    for (uint32_t i = 0; i < in.symbols.n && !in.variables; i++) p->names.at[in.symbols.at[i]].dim = DIM_FREE;
+}
+
 /* A name is a bound dimension if at its first occurrence in any shape an integer scalar of that name is bound in the
    scope; otherwise it is a symbol, everywhere in the text. */
 static bool read_name(Parser *p, uint32_t i, Dim *d) {

@@ -12,7 +12,7 @@
 #include <assert.h>
 
 /* Elements of the largest result that counts as small; of all those of a program that may come before large ones, since
-   they are in memory until they are read. */
+   they are in memory until they are read, and of all scalars. */
 enum { SMALL_RESULT = 4096, MOST_MOVED = 1 << 16 };
 
 typedef struct {

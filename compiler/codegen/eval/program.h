@@ -28,8 +28,8 @@ static inline bool program_varies(const Marks *m, Val v) {
 static inline uint32_t program_array(const Marks *m, Val v) {
     return val_info(m->plan->cx, v)->lit || !m->arrays ? 0 : m->arrays[v - m->first];
 }
-/* By equation of the program or of the body of a loop: the case of a select_n that alone needs what it computes. The
-   predicate is the same in all lanes, and what one of the cases alone needs costs CASE_COST. */
+/* Of an equation of the program, or of the body of a loop: the select_n of which one case alone needs what it computes.
+   The predicate is the same in all lanes, and what one of the cases alone needs costs at least CASE_COST. */
 typedef struct {
     const Eqn *select; /* NULL: others need it as well, or its cases are cheap */
     uint32_t taken, next;

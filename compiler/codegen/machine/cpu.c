@@ -129,6 +129,8 @@ static char *take(Arena *a, char *message) {
 
 static bool named_cpu(Ctx *cx, Str name, uint64_t *have) {
     enum { LETTERS = 3 };
+    if (name.n > 3 && memcmp(name.at, "sm_", 3) == 0)
+        return diag_plain(cx->diags, "'%.*s' is a GPU, which goes with --target=nvptx64", SF(name));
     Names all = {.at = all.room, .cap = MOST_NAMES};
     cpu_names(&all, true);
     assert(all.at == all.room);
