@@ -52,33 +52,43 @@ static uint32_t main_behind_others(const Parser *p) {
     return last > first ? last : 0;
 }
 typedef struct {
-    Intern bound;   /* the inputs so far */
-    bool variables; /* one of them is a dimension of another one */
+    Intern bound;   /* integers so far */
+    bool variables; /* one of them is a dimension of another input */
     STACK(NameId) symbols;
 } Inputs;
 /* The name at i, in the shape of an input. */
 static void in_shape(Parser *p, Inputs *in, uint32_t i) {
     Str name = tok_text(p, i);
     uint32_t found;
-    if (is_char(p, i + 1, '(') || is_char(p, i + 1, '=') || is_char(p, i - 1, '@')) return;
+    if (is_char(p, i + 1, '(') || is_char(p, i + 1, '=')) return;
     if (intern_find(&in->bound, name.at, name.n, &found))
         in->variables = true;
     else
         push(p->arena, &in->symbols, name_id(p, name));
 }
+/* Is the name at i that of an integer? */
+static bool is_integer(const Parser *p, uint32_t i) {
+    if (!is_char(p, i + 1, ':') || !is_char(p, i + 3, '[') || !is_char(p, i + 4, ']')) return false;
+    DtypeKind kind = dtype_info[dtype_named(tok_text(p, i + 2))].kind;
+    return kind == DK_SINT || kind == DK_UINT;
+}
+/* The token after the axes of the mesh at i, @x or @(x,y). */
+static uint32_t mesh_skip(const Parser *p, uint32_t i) {
+    uint32_t end = tok_match(p, i + 1);
+    return end > i + 1 ? end : i + 2;
+}
 void symbols_of_inputs(Parser *p) {
     Inputs in = {.bound.arena = p->arena};
     uint32_t depth = 0, from = main_behind_others(p);
     for (uint32_t i = from + 1; from && tok(p, i)->kind != T_END && !tok_is(p, i, "let"); i++) {
-        uint8_t c = tok(p, i)->kind;
-        depth += c == '[';
-        depth -= c == ']' && depth;
-        if (c != T_NAME) continue;
-        Str name = tok_text(p, i);
+        if (is_char(p, i, '@')) i = mesh_skip(p, i);
+        depth += is_char(p, i, '[');
+        depth -= is_char(p, i, ']') && depth;
+        if (tok(p, i)->kind != T_NAME) continue;
         if (depth)
             in_shape(p, &in, i);
-        else if (is_char(p, i + 1, ':'))
-            intern(&in.bound, name.at, name.n, NULL);
+        else if (is_integer(p, i))
+            intern(&in.bound, tok_text(p, i).at, tok_text(p, i).n, NULL);
     }
     for (uint32_t i = 0; i < in.symbols.n && !in.variables; i++) p->names.at[in.symbols.at[i]].dim = DIM_FREE;
 }

@@ -146,6 +146,7 @@ static Val split(const Defs *d, Builder *b, const Eqn *e) {
     for (uint32_t i = 0; i < e->in.n && !join; i++) join = join_of(d, e->in.at[i]);
     if (!join || !is_even(d, join)) return 0;
     int64_t along = param_number(join, K_dimension);
+    if (val_array(d->cx, join->out.at[0])->dims[along] == 1) return 0; /* of one piece and empty ones */
     Cut c = {.d = d, .b = b, .axis = along};
     for (uint32_t k = 0; k < join->in.n; k++) {
         Dim extent = val_array(d->cx, join->in.at[k])->dims[along], hi = dim_add(b_types(b), lo, extent);

@@ -448,15 +448,15 @@ Reg kernel_load(Kernel *k, Buf *b, Dtype d, Ix address, Dense dense) {
     }
     Dim coef = ix_coef(k->x.ix, address, k->lane, &other);
     Dim bytes = dense.all ? dim_mul(k->x.plan->cx->types, dense.all, dtype_bytes(d)) : b->bytes;
-    V guard = k->x.guard.v ? kernel_vector(k, k->x.guard) : (V){NULL};
-    V mask = both(k, guard, k->tail), base = kernel_buffer(k, b), m;
+    V base = kernel_buffer(k, b), m;
     MlirType t = em_memory_type(e, d);
-    if (!other && coef == 1) {
-        read_ahead(k, b, d, address, bytes);
-        m = load_vector(k, base, d, address, bytes, false);
-    } else if (!other && coef == -1) {
-        m = load_vector(k, base, d, address, bytes, true);
-    } else if (!other && column_of_rows(k, address, coef, dense.rows)) {
+    if (!other && (coef == 1 || coef == -1)) {
+        if (coef == 1) read_ahead(k, b, d, address, bytes);
+        m = load_vector(k, base, d, address, bytes, coef < 0);
+        return reg(em_to_register(e, d, m), false, k->x.depth);
+    }
+    V guard = k->x.guard.v ? kernel_vector(k, k->x.guard) : (V){NULL}, mask = both(k, guard, k->tail);
+    if (!other && column_of_rows(k, address, coef, dense.rows)) {
         m = load_column(k, b, d, address, dense.rows);
     } else if (!other && tiled(k, address) && has_rows(k, b, d, address)) {
         m = load_tile(k, b, d, address, coef);

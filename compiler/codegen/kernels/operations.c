@@ -165,7 +165,8 @@ static Reg both(Eval *eval, Reg a, Reg b) {
     MlirBlock was = kernel_at(k, r.depth);
     V x = r.uniform ? reg_v(a) : kernel_vector(k, a), y = r.uniform ? reg_v(b) : kernel_vector(k, b);
     r.v = em_bin(k->e, "llvm.and", x, y).ptr;
-    r.any = any[0].ptr && any[1].ptr ? em_bin(k->e, "llvm.and", any[0], any[1]).ptr : any[any[0].ptr ? 0 : 1].ptr;
+    bool two = any[0].ptr && any[1].ptr && !r.uniform;
+    r.any = two ? em_bin(k->e, "llvm.and", any[0], any[1]).ptr : any[any[0].ptr ? 0 : 1].ptr;
     k->e->block = was;
     return r;
 }

@@ -346,7 +346,8 @@ static void choose_jam(Look *l) {
         if (!dim_is_const(n) || n < 1 || n > MOST_TURNS / turns) return;
         turns *= n;
     }
-    s->written_out = l->p->target->device || turns * s->cost <= WRITTEN_COST;
+    bool long_apart = s->apart && turns > APART_TURNS;
+    s->written_out = l->p->target->device || (turns * s->cost <= WRITTEN_COST && !long_apart);
     if (!s->written_out) return;
     for (uint32_t i = 0; i < s->nkept && turns > 1; i++) {
         Dim extent = loop_extent(x, s->kept[i]);
