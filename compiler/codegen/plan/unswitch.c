@@ -69,7 +69,7 @@ static bool outside(Plan *p, Step *s, Val predicate) {
 void plan_unswitch(Plan *p, Step *s) {
     if (!p->unswitches || s->kind != STEP_LOOPS || p->target->device || !p->fuse) return;
     Found all = evaluated(p, s, 0, 0);
-    uint32_t most = all.cost / UNSWITCH_PART > UNSWITCH_COST ? all.cost / UNSWITCH_PART : UNSWITCH_COST - 1;
+    uint32_t part = all.cost / UNSWITCH_PART, most = (part > UNSWITCH_COST ? part : UNSWITCH_COST) - 1;
     for (uint32_t i = 0; i < all.n; i++) {
         if (!outside(p, s, all.at[i])) continue;
         for (uint32_t taken = 0; taken < 2; taken++) {
