@@ -594,7 +594,7 @@ static void find_blocks(Plan *p, Dot *dot) {
     Dim rows = dim_mul(ts, dot->rows, dot->points);
     bool big = !dot_at_most(bytes_of_b(p, dot), PACK_BYTES);
     bool few = dot_at_most(rows, dot->nagain ? FEW_ROWS : 2 * dot->mr), some = dot_at_most(rows, FEW_ROWS);
-    bool near = some && dot_at_most(dot->sums.at[dot->sums.n - 1].b, NEAR_BYTES / bytes);
+    bool near = dot_at_most(rows, NEAR_ROWS) && dot_at_most(dot->sums.at[dot->sums.n - 1].b, NEAR_BYTES / bytes);
     int64_t at_once = few && !dot->packed ? 2 * TERM_BLOCK : some && dot->sums.n == 1 ? 2 * LONG_BLOCK : LONG_SUM;
     bool blocks = big && !dot->inner && dot_at_most(rows, MANY_ROWS) && !dot_at_most(dot->k, at_once);
     bool streamed = blocks && !dot->packed && (few || near);
