@@ -110,7 +110,7 @@ END
 interrupted() {
     cc -w -shared -fPIC ends.c -o ends.so || return 1
     echo old >ended.npz
-    SIGNAL=$1 LD_PRELOAD=$PWD/ends.so jaxcc-run model.so in.npz -o ended.npz
+    SIGNAL=$1 LD_PRELOAD=$PWD/ends.so env --default-signal=HUP,INT,TERM jaxcc-run model.so in.npz -o ended.npz # nohup ignores some
     [ $? = $(($1 + 128)) ] && [ "$(cat ended.npz)" = old ] && rm ended.npz ends.so && [ "$(ls -A | grep -v ends.c)" = "$listed" ]
 }
 in_the_way() {
