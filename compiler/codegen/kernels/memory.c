@@ -111,13 +111,13 @@ static V load_vector(Kernel *k, V base, Dtype d, Ix address, Dim bytes, bool bac
         if (any.ptr) at = em_select(e, any, at, em_i64(e, 0));
         mask = both(k, kernel_vector(k, k->x.guard), mask);
     }
-    V p = em_gep(e, base, at, element);
-    if (!mask.ptr) {
-        V v = em_load(e, t, p, dtype_align(d));
-        return backwards ? reversed(k, v) : v;
+    V p = em_gep(e, base, at, element), v;
+    if (mask.ptr) {
+        V none = em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL);
+        v = em_masked_load(e, t, p, backwards ? reversed(k, mask) : mask, none, dtype_align(d));
+    } else {
+        v = em_load(e, t, p, dtype_align(d));
     }
-    V none = em_1(e, "llvm.mlir.zero", t, 0, NULL, 0, NULL);
-    V v = em_masked_load(e, t, p, backwards ? reversed(k, mask) : mask, none, dtype_align(d));
     return backwards ? reversed(k, v) : v;
 }
 /* ---- reads ahead. The CPU itself reads ahead within a page, and as far as the instructions it has in flight go: a

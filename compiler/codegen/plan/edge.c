@@ -78,14 +78,13 @@ static Dim vectors_of_pieces(const Step *s, Dim most) {
     }
     return n;
 }
-static bool can_mask(const Plan *p, const Step *s) { return p->target->word_masks && s->narrowest >= 4; }
 /* Are the pieces faster than a loop? Where vectors cannot be masked, they are if there are edges or several elements
    remain. Else a row of whole vectors, or of one element more, is read with masks if it has no edges, or if the masks
    are known because one iteration does all; one vector is no loop. */
 static bool pieces_pay(const Plan *p, const Step *s, Dim lanes) {
     Dim one = vector_of(p, s), rest = lanes % one, more = vectors_of_pieces(s, one) - lanes / one;
     bool remain = lanes % (p->target->vector_bytes / s->narrowest) > 1;
-    if (!can_mask(p, s) && (s->nends > 2 || remain)) return (s->nends - 1) * s->cost <= UNMASKED_COST;
+    if (!masks_words(p, s) && (s->nends > 2 || remain)) return (s->nends - 1) * s->cost <= UNMASKED_COST;
     if (lanes > CUT_LANES) return false;
     bool no_rest = (lanes & (lanes - 1)) == 0;
     if (s->nends == 2 && no_rest) return false;
@@ -98,7 +97,7 @@ static bool may_cut(const Plan *p, const Step *s) {
     bool inner = s->lane && s->nkept > 1 && s->kept[s->nkept - 1] == s->lane;
     bool plain = !s->reduces && s->levels == 1 && !s->tile && !s->jam && !s->unrolled;
     Dim lanes = s->lane ? loop_extent(p->ix, s->lane) : 0;
-    bool brief = !can_mask(p, s) || (dim_is_const(lanes) && lanes <= CUT_LANES);
+    bool brief = !masks_words(p, s) || lanes <= CUT_LANES;
     return p->fuse && !p->target->masks && inner && plain && dim_is_const(lanes) && brief;
 }
 /* The edges of the pieces are left out of the list. */

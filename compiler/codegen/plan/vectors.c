@@ -19,8 +19,9 @@ uint32_t vector_of(const Plan *p, const Step *s) { return lanes_of(p, s->widest 
 /* Are there several stores, whose lanes lie apart, of what costs little? With a mask they would be branches for each
    lane. */
 static bool stores_apart(const Step *s) { return s->apart && s->stores.n > 1 && s->cost <= LONG_COST; }
+bool masks_words(const Plan *p, const Step *s) { return p->target->word_masks && s->narrowest >= 4; }
 static bool has_masks(const Plan *p, const Step *s) {
-    return p->target->masks || (p->target->word_masks && s->narrowest >= 4 && !stores_apart(s));
+    return p->target->masks || (masks_words(p, s) && !stores_apart(s));
 }
 
 /* ---- loops */

@@ -7,6 +7,8 @@
 void vectors_decide(Plan *, Step *);
 /* The lanes of one vector of the step's widest elements. */
 uint32_t vector_of(const Plan *, const Step *);
+/* Are masks words of a vector, which all elements of the step are wide enough for? */
+bool masks_words(const Plan *, const Step *);
 /* Are all results of a LOOPS step real floats? What costs much of others is division of integers, and a vector of
    quotients, which has no instruction, takes as long as eight of them: idle lanes are no better than single elements. */
 bool stores_floats(const Plan *, const Step *);
