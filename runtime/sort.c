@@ -18,6 +18,7 @@ jaxcc_rt_function jaxcc_rt_sort_narrow, jaxcc_rt_top_k_narrow, jaxcc_rt_sort_avx
 
 #define ALWAYS static inline __attribute__((always_inline))
 enum { DIGIT = 11, BLOCK = 32768, MOST_BLOCKS = 16, MOST_DIGITS = 8, STRIDE = 16, CHUNK = 32, FEW = 32, MINIMA = 5 };
+enum { CONVERTED = 1 << 18 }; /* keys that are worth waking a thread */
 /* top_k: vectors of elements that bound the result, the least rows of as many that are worth it, the share of a row that
    has more, and the least k that is worth all of one; bytes from what is read to what is asked for. */
 enum { FIRSTS = 8, FIRST_ROWS = 16, FIRST_SHARE = 8, FIRST_FEW = 4, AHEAD = 8192 };
@@ -138,12 +139,12 @@ static void some_values(void *ctx, int64_t lo, int64_t hi) {
 }
 static bool keys_of(void *to, const void *x, int64_t n, Kind k, bool flip) {
     Convert c = {k, to, x, flip, false};
-    jaxcc_rt_parallel_for(some_keys, &c, n, BLOCK);
+    jaxcc_rt_parallel_for(some_keys, &c, n, CONVERTED);
     return c.lost;
 }
 static void values_of(void *to, const void *keys, int64_t n, Kind k) {
     Convert c = {k, to, keys, false, false};
-    jaxcc_rt_parallel_for(some_values, &c, n, BLOCK);
+    jaxcc_rt_parallel_for(some_values, &c, n, CONVERTED);
 }
 
 /* ---- rows over threads: groups of rows that are sorted together, and a slot of scratch memory for each part of the

@@ -5,10 +5,12 @@
    `inside` from a value with OPEN, claims chunks until there are none, and leaves. So the caller waits only for workers
    that are computing, never for one that has yet to wake up.
 
-   Workers sleep on `generation`, which every job increments, after they have waited awake for a while: the kernels of a
-   loop follow each other sooner, and smaller jobs are worth sharing with a worker that need not be woken. The pool
-   belongs to a process: after fork the child finds another pid in `owner`, forgets the parent's threads, and starts its
-   own at the first call. */
+   Workers sleep on `generation`, which every job increments, after they have waited awake for a while. To wake one costs
+   the caller some 15 us on a virtual machine, and it arrives after 50: a job of `grain` elements is worth that, or
+   several smaller ones that follow each other. With a worker that is awake much smaller jobs are worth sharing.
+
+   The pool belongs to a process: after fork the child finds another pid in `owner`, forgets the parent's threads, and
+   starts its own at the first call. */
 #include "pool.h"
 #include <linux/futex.h>
 #include <pthread.h>
@@ -17,11 +19,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define OPEN (1u << 31)
-enum { MOST = 1024, STACK = 512 * 1024, SPIN = 2000, CHUNKS_PER_THREAD = 4 };
-enum { AWAKE = 4 }; /* with workers that are awake, jobs of a quarter of the grain are shared */
+enum {
+    MOST = 1024,
+    STACK = 512 * 1024,
+    CHUNKS_PER_THREAD = 4,
+    AWAKE = 40,             /* with workers that are awake, a 40th of the grain is worth a thread; … */
+    OFTEN = 10,             /* … a 10th, in a pool of the host or in jobs that follow each other */
+    SPIN = 64,              /* between two looks at the clock */
+    AWAKE_TIME = 200 * 1000 /* nanoseconds until a thread that waits sleeps */
+};
 
 typedef struct {
     _Alignas(64) _Atomic int64_t next; /* the first that nobody has claimed */
@@ -41,6 +51,8 @@ static struct {
     uint32_t float_mode;
     int shares;
     Share share[MOST]; /* of the caller, then of the workers */
+    int64_t latest;    /* time of the latest job that had use for a worker asleep */
+    double grains;     /* of such jobs, each soon after the one before, since workers were woken */
     _Alignas(64) _Atomic uint32_t inside;
     _Alignas(64) _Atomic uint32_t generation;
     _Atomic uint32_t sleepers;
@@ -61,6 +73,24 @@ static void relax(void) {
 #ifdef __x86_64__
     __builtin_ia32_pause();
 #endif
+}
+
+static int64_t nanoseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Waits for a while until `word` is not `seen`; returns it. */
+static uint32_t await_change(_Atomic uint32_t *word, uint32_t seen) {
+    int64_t end = nanoseconds() + AWAKE_TIME;
+    do {
+        for (int i = 0; i < SPIN; i++, relax()) {
+            uint32_t now = atomic_load_explicit(word, memory_order_acquire);
+            if (now != seen) return now;
+        }
+    } while (nanoseconds() < end);
+    return seen;
 }
 
 /* Rounding mode, flushing of subnormals, masked exceptions: workers take over the caller's. */
@@ -105,10 +135,8 @@ static void leave(void) {
 
 /* Waits until `generation` is not `seen`; returns it. */
 static uint32_t next_generation(uint32_t seen) {
-    for (int i = 0; i < SPIN; i++, relax()) {
-        uint32_t now = atomic_load_explicit(&pool.generation, memory_order_acquire);
-        if (now != seen) return now;
-    }
+    uint32_t now = await_change(&pool.generation, seen);
+    if (now != seen) return now;
     atomic_fetch_add(&pool.sleepers, 1);
     while (atomic_load(&pool.generation) == seen) futex_wait(&pool.generation, seen);
     atomic_fetch_sub(&pool.sleepers, 1);
@@ -197,7 +225,12 @@ static bool alone(void) {
 
 bool jaxcc_rt_alone(void) { return !jaxcc_rt_host_for && alone(); }
 
-static void share_out(int64_t chunks, int64_t n) {
+/* In chunks of `least` or more, as many for one thread as for another if there are enough. */
+static void share_out(int64_t n, int64_t least) {
+    int64_t pieces = (int64_t)pool.threads * CHUNKS_PER_THREAD, chunks = n / least < pieces ? n / least : pieces;
+    if (chunks > pool.threads) chunks -= chunks % pool.threads;
+    pool.chunk = (n - 1) / chunks + 1;
+    chunks = (n - 1) / pool.chunk + 1;
     pool.shares = chunks < pool.threads ? (int)chunks : pool.threads;
     int64_t from = 0;
     for (int i = 0; i < pool.shares; i++) {
@@ -206,51 +239,72 @@ static void share_out(int64_t chunks, int64_t n) {
         from = pool.share[i].end = i + 1 < pool.shares ? to : n;
     }
 }
-/* In ranges of `least` or more; as many threads take part as there are grains, and all others that are awake. */
-static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t grain, int64_t least) {
-    int64_t pieces = (int64_t)pool.threads * CHUNKS_PER_THREAD;
-    int64_t wanted = (n - 1) / grain + 1, ranges = (n - 1) / least + 1;
-    int64_t chunk = (ranges - 1) / pieces + 1, chunks = (ranges - 1) / chunk + 1;
+
+static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t least, int wake) {
     pool.body = body;
     pool.ctx = ctx;
-    pool.chunk = chunk * least;
     pool.float_mode = float_mode();
-    share_out(chunks, n);
+    share_out(n, least);
     atomic_store_explicit(&pool.inside, OPEN, memory_order_release);
-    raise_generation(wanted < pool.threads ? (int)wanted - 1 : pool.threads - 1);
+    raise_generation(wake);
     claim_chunks(0);
     uint32_t inside = atomic_fetch_and_explicit(&pool.inside, ~OPEN, memory_order_acq_rel) & ~OPEN;
-    for (int i = 0; inside; i++) {
-        if (i < SPIN)
-            relax();
-        else
-            futex_wait(&pool.inside, inside);
+    while (inside) {
+        uint32_t now = await_change(&pool.inside, inside);
+        if (now == inside) futex_wait(&pool.inside, inside);
         inside = atomic_load_explicit(&pool.inside, memory_order_acquire);
     }
 }
 
-static bool any_awake(void) {
-    int threads = atomic_load_explicit(&pool.threads, memory_order_relaxed);
-    return threads > 1 && atomic_load_explicit(&pool.sleepers, memory_order_relaxed) + 1 < (uint32_t)threads;
+static int64_t share_of(int64_t grain, int parts) { return (grain - 1) / parts + 1; }
+
+/* Have jobs that follow each other been worth a grain since workers were woken? */
+static bool often(double grains) {
+    int64_t now = nanoseconds();
+    if (now - pool.latest > AWAKE_TIME) pool.grains = 0;
+    pool.latest = now;
+    pool.grains += grains;
+    if (pool.grains <= 1) return false;
+    pool.grains = 0;
+    return true;
+}
+
+/* How many workers to wake: one for each grain, or if it is worth it in the long run, for each 10th. */
+static int to_wake(int64_t n, int64_t grain, int awake, int most) {
+    int64_t some = (n - 1) / share_of(grain, OFTEN);
+    if (some < 1) some = 1;
+    if (some > most) some = most;
+    if (n <= grain && some <= awake) return 0;
+    if (!often((double)n / (double)grain)) some = (n - 1) / grain;
+    return (int)(some < most ? some : most);
+}
+
+/* By the owner of `busy`. */
+static void job(jaxcc_body *body, void *ctx, int64_t n, int64_t grain, int64_t least) {
+    bool other = pool.threads && pool.wanted != jaxcc_rt_threads_wanted, ready = pool.threads && !other;
+    int awake = ready ? pool.threads - 1 - (int)atomic_load(&pool.sleepers) : 0;
+    int wake = to_wake(n, grain, awake, ready ? pool.threads - 1 : MOST);
+    if (wake && other) end();
+    if (wake && !pool.threads) start();
+    if (pool.threads > 1 && awake + wake > 0)
+        run(body, ctx, n, least, wake);
+    else
+        body(ctx, 0, n);
 }
 
 void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
     if (n <= 0) return;
     if (grain < 1) grain = 1;
     jaxcc_parallel_for *host = jaxcc_rt_host_for;
-    int64_t least = host || !any_awake() ? grain : (grain - 1) / AWAKE + 1;
-    if (host && n > grain) {
-        host(jaxcc_rt_host_pool, body, ctx, n, grain);
-    } else if (n <= least || n > INT64_MAX / 2 || alone() || !adopt() || atomic_exchange(&pool.busy, true)) {
+    int64_t least = share_of(grain, host ? OFTEN : AWAKE);
+    if (n <= least) {
+        body(ctx, 0, n);
+    } else if (host) {
+        host(jaxcc_rt_host_pool, body, ctx, n, least);
+    } else if (n > INT64_MAX / 2 || alone() || !adopt() || atomic_exchange(&pool.busy, true)) {
         body(ctx, 0, n);
     } else {
-        bool other = pool.threads && pool.wanted != jaxcc_rt_threads_wanted, large = n > grain;
-        if (large && other) end();
-        if (large && !pool.threads) start();
-        if (pool.threads > 1 && (large || !other))
-            run(body, ctx, n, grain, least);
-        else
-            body(ctx, 0, n);
+        job(body, ctx, n, grain, least);
         atomic_store_explicit(&pool.busy, false, memory_order_release);
     }
 }

@@ -383,19 +383,19 @@ enum {
 
 /* ---- the host: LLVM's time and memory grow faster than the length of a function, a block, a parameter list */
 enum {
-    PARALLEL_COST = 200000,         /* operations of one thread's share, … */
-    AWAKE_COST = PARALLEL_COST / 4, /* … if it need not be woken: AWAKE in runtime/thread.c */
-    INLINE_COST = 4000,             /* a step that costs less may be a part of the schedule's function … */
-    INLINE_CODE = 400,              /* … as long as these are this short in all */
-    INLINE_STEP = 8,                /* what one counts beside its members */
-    CONTEXT_WORDS = 128,            /* of the memory for captures; more if a kernel needs them */
-    MOST_CARRIED = 48,              /* values that a loop carries in registers */
-    MOST_TOGETHER = 64,             /* arguments of a call that are written by one block */
-    STACK_BYTES = 8192,             /* a larger workspace is on the heap */
-    MOST_CHECKS = 64,               /* of one function */
-    CUT_WEIGHT = 512,               /* a program of more equations is cut into parts */
-    PART_WEIGHT = 128,              /* a body of more is cut */
-    PART_WRITTEN = 800,             /* operations after which a part is full */
+    PARALLEL_COST = 2000000,         /* operations that are worth waking a thread; … */
+    AWAKE_COST = PARALLEL_COST / 40, /* … its share if it is awake: AWAKE in runtime/thread.c */
+    INLINE_COST = 4000,              /* a step that costs less may be a part of the schedule's function … */
+    INLINE_CODE = 400,               /* … as long as these are this short in all */
+    INLINE_STEP = 8,                 /* what one counts beside its members */
+    CONTEXT_WORDS = 128,             /* of the memory for captures; more if a kernel needs them */
+    MOST_CARRIED = 48,               /* values that a loop carries in registers */
+    MOST_TOGETHER = 64,              /* arguments of a call that are written by one block */
+    STACK_BYTES = 8192,              /* a larger workspace is on the heap */
+    MOST_CHECKS = 64,                /* of one function */
+    CUT_WEIGHT = 512,                /* a program of more equations is cut into parts */
+    PART_WEIGHT = 128,               /* a body of more is cut */
+    PART_WRITTEN = 800,              /* operations after which a part is full */
     STORE_LENGTH = 12,  /* operations that a store counts as: LLVM's schedulers compare it with all accesses */
     CUT_ARGUMENTS = 64, /* a program of more has them in memory */
     STEP_WEIGHT = 8     /* instructions of a step that is a call; one of rank 0 is one instruction */

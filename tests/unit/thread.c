@@ -75,6 +75,16 @@ Test(thread, none_until_it_is_worth_it) {
     cr_assert_eq(threads(), before);
 }
 
+Test(thread, woken_for_small_jobs_that_follow_each_other) {
+    int a[10] = {0}, before = threads();
+    jaxcc_rt_set_num_threads(2);
+    for (int i = 0; i < 5; i++) jaxcc_rt_parallel_for(count, a, 10, 100), usleep(1000);
+    cr_assert_eq(threads(), before);
+    for (int i = 0; i < 1000 && threads() == before; i++) /* unless this thread is held up */
+        for (int k = 0; k < 11; k++) jaxcc_rt_parallel_for(count, a, 10, 90);
+    cr_assert_eq(threads(), before + 1);
+}
+
 Test(thread, anew_after_fork) {
     jaxcc_rt_set_num_threads(3);
     cr_assert(covers());
@@ -88,18 +98,24 @@ Test(thread, anew_after_fork) {
     cr_assert(covers());
 }
 
-enum { GRAIN = 16, AWAKE_GRAIN = 4 }; /* which of them depends on whether workers still wait awake */
-static void sum_chunks(void *ctx, int64_t lo, int64_t hi) {
-    if (lo % AWAKE_GRAIN) abort();
-    atomic_fetch_add((_Atomic int64_t *)ctx, hi - lo);
+enum { GRAIN = 160, AWAKE_GRAIN = 4 };
+typedef struct {
+    int64_t n;
+    _Atomic int64_t sum, least;
+} Ranges;
+static void note_range(void *ctx, int64_t lo, int64_t hi) {
+    Ranges *r = ctx;
+    atomic_fetch_add(&r->sum, hi - lo);
+    if (hi - lo < AWAKE_GRAIN && hi != r->n) atomic_store(&r->least, hi - lo);
 }
 
-Test(thread, ranges_begin_at_multiples_of_the_grain) {
+Test(thread, ranges_are_of_a_part_of_the_grain) {
     jaxcc_rt_set_num_threads(3);
-    for (int64_t n = 1; n < 500; n += 7) {
-        _Atomic int64_t sum = 0;
-        jaxcc_rt_parallel_for(sum_chunks, &sum, n, GRAIN);
-        cr_assert_eq(sum, n);
+    for (int64_t n = 1; n < 5000; n += 77) {
+        Ranges r = {.n = n, .least = AWAKE_GRAIN};
+        jaxcc_rt_parallel_for(note_range, &r, n, GRAIN);
+        cr_assert_eq(r.sum, n);
+        cr_assert_eq(r.least, AWAKE_GRAIN);
     }
 }
 
@@ -116,7 +132,7 @@ Test(thread, the_host_may_bring_its_pool) {
     before = threads();
     jaxcc_rt_set_parallel_for(host, &calls);
     jaxcc_rt_parallel_for(count, a, 10, 1);
-    jaxcc_rt_parallel_for(count, a, 10, 10);
+    jaxcc_rt_parallel_for(count, a, 10, 100); /* 10 are a tenth of the grain */
     jaxcc_rt_set_parallel_for(NULL, NULL);
     cr_assert(calls == 1 && a[0] == 3 && a[9] == 3 && threads() == before);
 }

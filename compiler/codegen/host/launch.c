@@ -5,15 +5,15 @@
 /* A cheap step is a part of the schedule's function, a larger one a function, which threads share if it is worth it. */
 
 static KernelRule *rule_of(const Host *h, const Step *s) { return h->e->target->machine->kernels[s->kind]; }
-/* Operations of the whole step, and of one unit; -1 if known only at run time. */
-static int64_t known_cost(Host *h, const Step *s) {
-    __int128 c = s->cost + 1;
+/* Operations of the whole step; -1 if known only at run time. The terms of a product are added to what follows its sums. */
+static int64_t known_cost(const Step *s) {
+    Dim terms = s->kind == STEP_DOT ? s->dot->k : 0;
+    if (!dim_is_const(terms)) return -1;
+    __int128 c = (__int128)terms + s->cost + 1;
     for (uint32_t i = 0; i < s->domain.n; i++) {
         if (!dim_is_const(s->domain.at[i])) return -1;
         c *= s->domain.at[i];
     }
-    if (s->kind == STEP_DOT) c *= dim_is_const(s->dot->k) ? s->dot->k + 1 : -1;
-    if (c < 0) return -1;
     return c > INT64_MAX / 2 ? INT64_MAX / 2 : (int64_t)c;
 }
 static void inline_kernel(Host *h, Step *s, KernelRule *write, Dim units) {
@@ -59,14 +59,14 @@ static V grain(Host *h, const Step *s, V units, int64_t cost) {
         total = em_i64(e, cost);
     else {
         total = em_i64(e, s->cost + 1);
+        if (s->kind == STEP_DOT) total = em_bin(e, "llvm.add", total, frame_dim(&h->frame, s->dot->k));
         for (uint32_t i = 0; i < s->domain.n; i++)
             total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->domain.at[i]));
-        if (s->kind == STEP_DOT) total = em_bin(e, "llvm.mul", total, frame_dim(&h->frame, s->dot->k));
     }
     return units_shared(e, em_bin(e, "llvm.udiv", total, em_bin(e, "llvm.intr.umax", units, em_i64(e, 1))));
 }
 static void kernel_step(Host *h, Step *s) {
-    int64_t cost = known_cost(h, s);
+    int64_t cost = known_cost(s);
     if (cost >= 0 && cost < INLINE_COST && s->kind != STEP_DOT && h->inlined + s->cost < INLINE_CODE) {
         h->inlined += s->cost + INLINE_STEP;
         inline_kernel(h, s, rule_of(h, s), s->units);

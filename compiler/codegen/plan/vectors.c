@@ -309,7 +309,7 @@ static void prefixes_in_parts(Plan *p, Step *s, Dim n) {
     Prim by = prim_combiner[s->e->prim];
     DtypeKind kind = dtype_info[val_array(p->cx, s->e->out.at[0])->dtype].kind;
     if (kind == DK_COMPLEX || by == P_none || (by == P_mul && kind == DK_FLOAT)) return;
-    if (dim_is_const(n) && n < PARALLEL_COST / cost) return;
+    if (dim_is_const(n) && n < 4 * AWAKE_COST / cost) return;
     Dim least = PREFIX_PART_COST / cost;
     least = least > PREFIX_PART_STEP ? least - least % PREFIX_PART_STEP : PREFIX_PART_STEP;
     Dim length = dim_mul(ts, least, dim_add(ts, dim_floordiv(ts, n, PREFIX_PARTS * least), 1));

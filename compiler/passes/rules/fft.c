@@ -403,7 +403,7 @@ static Val by_runtime(Builder *b, const Eqn *e, Kind kind) {
 }
 /* If there are more bytes than this, groups of rows go through all passes one after the other, each within the nearer
    caches, where threads share little work at a time: those of GROUP_BYTES (half of it is as fast at one thread, but
-   is no more than one thread's share by PARALLEL_COST), or if the rows cannot be divided so, down to a GROUP_SHARE-th
+   leaves threads too little to share), or if the rows cannot be divided so, down to a GROUP_SHARE-th
    of it. With several axes, what is transformed together stands for a row: 16 real arrays of 256 x 256 take 2.1 ms
    so, not 3.2. */
 enum { MOST_TOGETHER = 1 << 21, GROUP_BYTES = 1 << 17, GROUP_SHARE = 8 };
