@@ -202,38 +202,39 @@ enum {
 };
 /* ---- matrix products: tiles and units */
 enum {
-    DOT_FULL = 6,          /* rows that fill a tile */
-    MOST_DOT_LANES = 256,  /* of a tile */
-    DOT_SUMS = 8,          /* sums in registers: a smaller tile has several sets of partial sums */
-    DOT_SPILL_COST = 24,   /* a longer epilogue is a loop over the rows of a tile */
-    PACK_BYTES = 1 << 18,  /* a larger B is packed, or read in blocks of columns */
-    BLOCK_BYTES = 1 << 19, /* of a unit's packed columns with all terms */
-    TERMS_BYTES = 1 << 18, /* of a unit's packed columns with a block of terms */
-    NEAR_BYTES = 1 << 9,   /* between terms of a B that need not be packed for … */
-    NEAR_ROWS = 32,        /* … so few rows: 100 × 3000 by 3000 × 100 in 0.98 ms, not 1.2 */
-    INNER_TERMS = 1 << 16, /* terms of a unit whose lanes run along the contraction … */
-    INNER_COLUMNS = 1024,  /* … of at most so many columns … */
-    UNKNOWN_COLUMNS = 32,  /* … or of these, if the terms are not known */
-    WIDE_BLOCK = 512,      /* columns of a unit that reads a large B in place */
-    UNIT_TILES = 8,        /* tiles of rows in a unit that reads a small B in place */
-    UNIT_SHARE = 4,        /* a unit is at most a quarter of the columns or of the tiles of rows */
-    LINE_TERMS = 8,        /* rows read side by side, of an array of which columns are summed or of B … */
-    LINE_BYTES = 1 << 22,  /* … if the array is as large; … */
-    LINE_COLUMNS = 1024,   /* … so many columns at a time, … */
-    LINE_SHARE = 8,        /* … of B an eighth if that is more: 4 × 2048 by 2048 × 2048 in 0.9 ms, not 2.7 */
-    LINE_ROW = 3 << 20,    /* bytes of B from which this is done for one row: 0.5 ms, not 0.8; 1000 × 1000 in 122 us,
+    DOT_FULL = 6,             /* rows that fill a tile */
+    MOST_DOT_LANES = 256,     /* of a tile */
+    DOT_SUMS = 8,             /* sums in registers: a smaller tile has several sets of partial sums */
+    DOT_SPILL_COST = 24,      /* a longer epilogue is a loop over the rows of a tile */
+    PACK_BYTES = 1 << 18,     /* a larger B is packed, or read in blocks of columns */
+    BLOCK_BYTES = 1 << 19,    /* of a unit's packed columns with all terms */
+    TERMS_BYTES = 1 << 18,    /* of a unit's packed columns with a block of terms */
+    TOGETHER_BYTES = 1 << 18, /* of the sums of all units, if a thread's are computed as one */
+    NEAR_BYTES = 1 << 9,      /* between terms of a B that need not be packed for … */
+    NEAR_ROWS = 32,           /* … so few rows: 100 × 3000 by 3000 × 100 in 0.98 ms, not 1.2 */
+    INNER_TERMS = 1 << 16,    /* terms of a unit whose lanes run along the contraction … */
+    INNER_COLUMNS = 1024,     /* … of at most so many columns … */
+    UNKNOWN_COLUMNS = 32,     /* … or of these, if the terms are not known */
+    WIDE_BLOCK = 512,         /* columns of a unit that reads a large B in place */
+    UNIT_TILES = 8,           /* tiles of rows in a unit that reads a small B in place */
+    UNIT_SHARE = 4,           /* a unit is at most a quarter of the columns or of the tiles of rows */
+    LINE_TERMS = 8,           /* rows read side by side, of an array of which columns are summed or of B … */
+    LINE_BYTES = 1 << 22,     /* … if the array is as large; … */
+    LINE_COLUMNS = 1024,      /* … so many columns at a time, … */
+    LINE_SHARE = 8,           /* … of B an eighth if that is more: 4 × 2048 by 2048 × 2048 in 0.9 ms, not 2.7 */
+    LINE_ROW = 3 << 20,   /* bytes of B from which this is done for one row: 0.5 ms, not 0.8; 1000 × 1000 in 122 us,
                               not 167; in the cache long sums are better */
-    TERM_BLOCK = 64,       /* terms of a block with few rows, of one array or of many … */
-    LONG_BLOCK = 256,      /* … and with more */
-    MANY_ROWS = 2048,      /* more rows are not done in blocks of terms */
-    FEW_ROWS = 128,        /* too few to pack a large B for */
-    MOST_PACKED = 1024,    /* terms of a tile's rows that are packed: they are to stay in the first cache */
-    ROW_TILES = 8,         /* tiles whose rows are packed at once */
-    ROW_PANELS = 4,        /* the fewest tiles in a unit's columns for which rows are packed */
-    TERMS_AT_ONCE = 4,     /* terms in one iteration of the innermost loop, … */
-    REMAINDER_SHARE = 8,   /* … but one for an eighth of the rows or columns, or less, that are no whole tile, … */
-    TERMS_MEETING = 1,     /* … or in one that reads elements for several rows: a toeplitz of 256 in 359 us, not 965 */
-    TURNS_WRITTEN_OUT = 2  /* a known number of so few iterations is no loop */
+    TERM_BLOCK = 64,      /* terms of a block with few rows, of one array or of many … */
+    LONG_BLOCK = 256,     /* … and with more */
+    MANY_ROWS = 2048,     /* more rows are not done in blocks of terms */
+    FEW_ROWS = 128,       /* too few to pack a large B for */
+    MOST_PACKED = 1024,   /* terms of a tile's rows that are packed: they are to stay in the first cache */
+    ROW_TILES = 8,        /* tiles whose rows are packed at once */
+    ROW_PANELS = 4,       /* the fewest tiles in a unit's columns for which rows are packed */
+    TERMS_AT_ONCE = 4,    /* terms in one iteration of the innermost loop, … */
+    REMAINDER_SHARE = 8,  /* … but one for an eighth of the rows or columns, or less, that are no whole tile, … */
+    TERMS_MEETING = 1,    /* … or in one that reads elements for several rows: a toeplitz of 256 in 359 us, not 965 */
+    TURNS_WRITTEN_OUT = 2 /* a known number of so few iterations is no loop */
 };
 /* ---- matrix products on a device */
 enum {

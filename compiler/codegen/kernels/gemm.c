@@ -48,11 +48,15 @@ static void wide_store(Emit *e, Dtype acc, V p, const V *wide) {
         em_op(e, "llvm.store", &(Op){0, NULL, 2, o, 2, a, 0, NULL});
     }
 }
+void gemm_clear_bytes(Emit *e, V p, V bytes) {
+    V o[3] = {p, em_int(e, e->i8, 0), bytes};
+    Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
+    em_op(e, "llvm.intr.memset", &(Op){0, NULL, 3, o, 1, &fixed, 0, NULL});
+}
 /* LLVM makes a loop over bytes of a memset on a device. */
 void gemm_clear(Emit *e, V p, int64_t bytes) {
-    V o[3] = {p, em_int(e, e->i8, 0), em_i64(e, bytes)}, zero = em_float(e, e->f64, 0);
-    Attr fixed = {"isVolatile", mlirIntegerAttrGet(e->i1, 0)};
-    if (!e->target->device) em_op(e, "llvm.intr.memset", &(Op){0, NULL, 3, o, 1, &fixed, 0, NULL});
+    V zero = em_float(e, e->f64, 0);
+    if (!e->target->device) gemm_clear_bytes(e, p, em_i64(e, bytes));
     for (int64_t i = 0; i < bytes / 8 && e->target->device; i++) em_store(e, zero, wide_part(e, p, 1, (uint32_t)i), 8);
 }
 void gemm_widen(Emit *e, Dtype acc, V p, V x) {

@@ -45,6 +45,7 @@ void gemm_inner(Emit *, const Contraction *, const GemmTile *, V *acc);
 
 /* The bytes at p, of f64s, become 0. */
 void gemm_clear(Emit *, V p, int64_t bytes);
+void gemm_clear_bytes(Emit *, V p, V bytes); /* on the CPU */
 /* gemm_widen adds registers to the wide forms in memory at p, which are f64s; gemm_narrow returns x plus those. */
 void gemm_widen(Emit *, Dtype acc, V p, V x);
 V gemm_narrow(Emit *, Dtype acc, V p, V x);

@@ -26,6 +26,7 @@ typedef struct {
     V any, several;           /* i1: is there a block of terms, is there more than one; NULL: certainly */
     V r0, r1, c0, c1, p0, p1; /* the unit's rows, columns and points */
     V point;                  /* with partial sums: the number of the point in the unit */
+    V units;                  /* … and how many units these are */
     Ix index[MAX_RANK];       /* of the result */
     Val result;
 } Unit;
@@ -210,10 +211,10 @@ static void inner_sums(Unit *u, const Place *t, const V *rows, V *acc) {
 }
 /* The elements of partial sums where the rows of a tile begin. */
 static void partial_rows(Unit *u, const Place *t, V *at) {
-    V column = em_bin(u->e, "llvm.sub", t->column, u->c0);
-    V first = plus(u, times(u, u->point, kernel_dim(u->k, u->dot->rows)), t->row);
-    for (uint32_t i = 0; i < t->n; i++)
-        at[i] = plus(u, times(u, plus(u, first, num(u, i)), num(u, u->dot->stored_columns)), column);
+    const Dot *dot = u->dot;
+    V before = times(u, em_bin(u->e, "llvm.sub", t->column, u->c0), num(u, dot->rows * dot->point_block));
+    V row = plus(u, times(u, u->point, num(u, dot->rows)), t->row);
+    for (uint32_t i = 0; i < t->n; i++) at[i] = plus(u, before, times(u, plus(u, row, num(u, i)), num(u, dot->w)));
 }
 static V wide_form(Unit *u, V at) {
     return element(u, u->folded, DT_f64, times(u, at, num(u, wide_bytes(u->dot->acc, 1) / 8)));
@@ -650,7 +651,8 @@ static void tiles_of_block(Unit *u, V number, bool last) {
     tiles(u);
 }
 static void clear(Unit *u, V p, uint32_t each) {
-    gemm_clear(u->e, p, u->dot->rows * u->dot->point_block * u->dot->stored_columns * each);
+    Dim unit = u->dot->rows * u->dot->point_block * u->dot->stored_columns * each;
+    gemm_clear_bytes(u->e, p, times(u, u->units, num(u, unit)));
 }
 static void clear_partial(Unit *u) {
     If f;
@@ -683,7 +685,8 @@ static void tiles_by_terms(Unit *u) {
     em_for_end(e, &f, NULL, NULL);
     tiles_of_block(u, last, true);
 }
-static void unit(Unit *u, V number) {
+/* The units [number, end): one, or neighbours whose columns are a longer unit's. */
+static void units(Unit *u, V number, V end) {
     Kernel *k = u->k;
     Types *ts = k->x.plan->cx->types;
     const Dot *dot = u->dot;
@@ -696,6 +699,8 @@ static void unit(Unit *u, V number) {
     bind_digits(u, rest, dot->outer, dot->nouter);
     block_range(u, rb, dot->rows, dot->row_block, &u->r0, &u->r1);
     block_range(u, cb, dot->columns, dot->column_block, &u->c0, &u->c1);
+    if (dot->together)
+        u->c1 = em_least(u->e, kernel_dim(k, dot->columns), times(u, end, kernel_dim(k, dot->column_block)));
     block_range(u, pb, dot->points, dot->point_block, &u->p0, &u->p1);
     u->b = operand(u, &dot->b, &u->column_stride, dot->column);
     if (dot->pack) {
@@ -712,6 +717,7 @@ static void unit(Unit *u, V number) {
     }
     Dim rows = dim_mul(ts, dot->rows, dot->point_block);
     Dim sums = dim_mul(ts, dot->stored_columns, rows);
+    u->units = em_bin(u->e, "llvm.sub", end, number);
     u->partial = unit_part(u, dot->partial, number, sums, dtype_bytes(dot->acc));
     if (dot->folded) u->folded = unit_part(u, dot->folded, number, sums, wide_bytes(dot->acc, 1));
     tiles_by_terms(u);
@@ -721,9 +727,15 @@ void kernel_dot(Kernel *k, V lo, V hi) {
     Unit u = {.k = k, .e = e, .dot = k->x.step->dot, .result = k->x.step->e->out.at[0]};
     step_at(k->x.plan, k->x.step, u.result, u.index);
     k->lane = u.dot->column;
-    For f = em_for(e, lo, hi, em_i64(e, 1), 0, NULL);
+    if (u.dot->together) {
+        units(&u, lo, hi);
+        return;
+    }
+    V one = em_i64(e, 1);
+    For f = em_for(e, lo, hi, one, 0, NULL);
+    V number = em_arg(&f.scope, 0);
     kernel_enter(k);
-    unit(&u, em_arg(&f.scope, 0));
+    units(&u, number, plus(&u, number, one));
     kernel_leave(k);
     em_for_end(e, &f, NULL, NULL);
 }

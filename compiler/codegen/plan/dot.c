@@ -587,7 +587,9 @@ static void cut_sums(Plan *p, Dot *dot) {
 }
 /* The rows and columns of a unit, and how it reads B. A small B is read in place, and units are rows. For a large B
    units are columns, packed if there are many rows. If there are few rows or many terms, the sums run in blocks of the
-   terms, which stay in the cache; with few rows, or if B's rows are near each other, even without packing them. */
+   terms, which stay in the cache; with few rows, or if B's rows are near each other, even without packing them. A
+   thread's units of columns are then one, so that whole rows of B are read and each block of A once: 48 × 100000 by
+   100000 × 100 in 14.5 ms, not 29. */
 static void find_blocks(Plan *p, Dot *dot) {
     Types *ts = p->cx->types;
     int64_t bytes = dtype_bytes(dot->acc);
@@ -625,6 +627,8 @@ static void find_blocks(Plan *p, Dot *dot) {
     if (blocks) {
         uint32_t wide = wide_bytes(dot->acc, 1);
         dot->partial = unit_buffer(p, dot, sums, (uint32_t)bytes);
+        bool columns = !dot->nouter && dot->row_block == dot->rows && dot->point_block == dot->points;
+        dot->together = columns && dot_at_most(dot->partial->bytes, TOGETHER_BYTES);
         if (wide && !dot_at_most(partial_sums(p, dot), SUMMED_BLOCKS)) dot->folded = unit_buffer(p, dot, sums, wide);
     } else {
         cut_sums(p, dot);
@@ -637,7 +641,8 @@ static void find_row_pack(Plan *p, Dot *dot) {
     const DotSum *last = &dot->sums.at[dot->sums.n - 1];
     bool apart = !dot_at_most(last->a, DOT_APART) && dot->row && dot->mr > 1;
     bool terms = dim_is_const(dot->packed_terms) && dot->packed_terms >= DOT_LONG && dot->packed_terms <= MOST_PACKED;
-    if (dot->inner || !apart || !terms || dot_at_most(dot->column_block, ROW_PANELS * (int64_t)dot->w - 1)) return;
+    Dim columns = dot->together ? dot->columns : dot->column_block;
+    if (dot->inner || !apart || !terms || dot_at_most(columns, ROW_PANELS * (int64_t)dot->w - 1)) return;
     dot->row_neighbours = coefficient(p, dot->a.address, dot->row) == 1;
     dot->group_rows = ROW_TILES * dot->mr;
     dot->pack_rows = unit_buffer(p, dot, dot->group_rows * dot->packed_terms, dtype_bytes(dot->acc));

@@ -48,13 +48,14 @@ typedef struct Dot {
     bool rows_meet;      /* an element of A is one of several rows, some terms later, as in windows */
     Dim packed_terms;    /* all; with `partial`: of a block */
     Buf *partial;        /* few rows or many terms, large B: sums over blocks of the terms:
-                     [unit][point][row][column]; NULL: sums stay in registers */
-    Buf *folded;  /* their wide forms (sums.h), to which they are added every SUMMED_BLOCKS blocks; NULL: there are
+                     [unit][tile of columns][point][row][w]; NULL: sums stay in registers */
+    Buf *folded;   /* their wide forms (sums.h), to which they are added every SUMMED_BLOCKS blocks; NULL: there are
                             no more blocks */
-    uint32_t cut; /* without `partial`: how many of the sums run in blocks … */
-    Dim *block;   /* … and their iterations; those of the innermost in elements */
-    bool several; /* certainly more than one block */
-    Buf *wide;    /* the wide forms of a tile */
+    bool together; /* the units are blocks of columns alone: those of a thread are computed as one */
+    uint32_t cut;  /* without `partial`: how many of the sums run in blocks … */
+    Dim *block;    /* … and their iterations; those of the innermost in elements */
+    bool several;  /* certainly more than one block */
+    Buf *wide;     /* the wide forms of a tile */
     uint32_t k_level;
     int64_t k_block;        /* a block: k_block iterations of the sum k_level, with all inner ones */
     int64_t stored_columns; /* of a unit in `pack` and `partial`: whole tiles */
