@@ -88,13 +88,27 @@ void eval_operand(Plan *p, const Eqn *e, Val x, const Ix *index, Ix *out) {
 }
 
 /* ---- equations */
+enum { KNOWN_DEPTH = 6, UNKNOWN = -1 };
+/* What a value is everywhere because the predicate is known. */
+static int known_value(const Eval *x, Val v, uint32_t depth) {
+    if (v == x->decided.predicate) return (int)x->decided.taken;
+    const Eqn *e = val_info(x->plan->cx, v)->lit || depth == 0 ? NULL : plan_info(x->plan, v)->e;
+    if (!e || (e->prim != P_and && e->prim != P_or && e->prim != P_not)) return UNKNOWN;
+    int a = known_value(x, e->in.at[0], depth - 1), alone = e->prim == P_or; /* which decides the result alone */
+    if (e->prim == P_not) return a == UNKNOWN ? a : !a;
+    int b = known_value(x, e->in.at[1], depth - 1);
+    return a == alone || b == alone ? alone : a == UNKNOWN ? a : b;
+}
 /* The operand that the result is because the predicate is known; 0: it takes more than one. */
-static Val decided(const Decided *known, const Eqn *e) {
-    Val p = known->predicate;
-    if (!p) return 0;
-    if (e->prim == P_select_n) return e->in.at[0] == p ? e->in.at[1 + known->taken] : 0;
-    for (uint32_t i = 0; i < 2 && (e->prim == P_and || e->prim == P_or); i++)
-        if (e->in.at[i] == p) return known->taken == (e->prim == P_and) ? e->in.at[1 - i] : p;
+static Val decided(const Eval *x, const Eqn *e) {
+    bool selects = e->prim == P_select_n && e->in.n == 3;
+    uint32_t n = !x->decided.predicate ? 0 : selects ? 1 : e->prim == P_and || e->prim == P_or ? 2 : 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int known = known_value(x, e->in.at[i], KNOWN_DEPTH);
+        if (known == UNKNOWN) continue;
+        if (selects) return e->in.at[1 + known];
+        return e->in.at[known == (e->prim == P_and) ? 1 - i : i];
+    }
     return 0;
 }
 /* Its register is of use in the scope of the predicate only. */
@@ -156,7 +170,7 @@ static Reg equation(Eval *x, const Eqn *e, uint32_t out, const Ix *index) {
     if (index_rule[e->prim]) return index_rule[e->prim](x, e, out, index);
     if (eqn_reduces(e)) return reduce_unit(x, e, index);
     if (prim_lower[e->prim] == LOWER_CUM) return eval_value(x, e->in.at[0], index); /* along an axis of extent 1 */
-    Val one = decided(&x->decided, e);
+    Val one = decided(x, e);
     return one ? decided_value(x, e, one, index) : elementwise(x, e, index);
 }
 Reg eval_equation(Eval *x, const Eqn *e, uint32_t out) { return equation(x, e, out, NULL); }

@@ -37,8 +37,8 @@ typedef struct {
     void (*place)(Eval *, const IxValue *);   /* the element is a term of an index that is read at */
 } Operations;
 
-/* Inside the scope of this depth the predicate is known to be `taken`: a select_n is that case, and what is combined
-   with the predicate by `and` or `or` is one of the operands. */
+/* Inside the scope of this depth the predicate is known to be `taken`, and with it some that `and`, `or` and `not`
+   compute from it: a select_n by one of these is a known case, and what is combined with one is one of the operands. */
 typedef struct {
     Val predicate; /* 0: none is known */
     uint32_t taken, depth;
