@@ -6,10 +6,12 @@
 #include <stdarg.h>
 
 /* Runs body over [0, n): inline if that is not worth other threads, if the library's pool is busy (nested and concurrent
-   calls), or with one thread; else on the pool, in ranges of a 40th of `grain` or more, on a host's pool of a 10th. A
-   grain is what is worth waking a thread, computation of about 50 us; with threads that are awake, or in jobs that
-   follow each other, less is worth it. */
+   calls), or with one thread; else on the pool, in ranges of a 40th of `grain` or more, on a host's pool of a 10th, the
+   last one excepted. A grain is what is worth waking a thread, computation of about 50 us; with threads that are awake,
+   or in jobs that follow each other, less is worth it. */
 void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain);
+/* The same in no more ranges than there are threads: neighbouring elements have much in common. */
+void jaxcc_rt_parallel_ranges(jaxcc_body *body, void *ctx, int64_t n, int64_t grain);
 void jaxcc_rt_set_num_threads(int n);
 /* Is it known that jaxcc_rt_parallel_for has the calling thread alone? */
 _Bool jaxcc_rt_alone(void);

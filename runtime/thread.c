@@ -27,8 +27,8 @@ enum {
     MOST = 1024,
     STACK = 512 * 1024,
     CHUNKS_PER_THREAD = 4,
-    AWAKE = 40,             /* with workers that are awake, a 40th of the grain is worth a thread; … */
-    OFTEN = 10,             /* … a 10th, in a pool of the host or in jobs that follow each other */
+    AWAKE = 40,             /* a 40th of the grain is worth a thread that is awake; … */
+    OFTEN = 10,             /* … a 10th, one of the host's pool, or one to wake if such jobs follow each other */
     SPIN = 64,              /* between two looks at the clock */
     AWAKE_TIME = 200 * 1000 /* nanoseconds until a thread that waits sleeps */
 };
@@ -50,9 +50,9 @@ static struct {
     int64_t chunk;
     uint32_t float_mode;
     int shares;
-    Share share[MOST]; /* of the caller, then of the workers */
-    int64_t latest;    /* time of the latest job that had use for a worker asleep */
-    double grains;     /* of such jobs, each soon after the one before, since workers were woken */
+    Share share[MOST];      /* of the caller, then of the workers */
+    _Atomic int64_t latest; /* when the latest job that had use for a worker asleep was done */
+    double grains;          /* of such jobs, each soon after the one before, since all were woken */
     _Alignas(64) _Atomic uint32_t inside;
     _Alignas(64) _Atomic uint32_t generation;
     _Atomic uint32_t sleepers;
@@ -225,11 +225,15 @@ static bool alone(void) {
 
 bool jaxcc_rt_alone(void) { return !jaxcc_rt_host_for && alone(); }
 
-/* In chunks of `least` or more, as many for one thread as for another if there are enough. */
-static void share_out(int64_t n, int64_t least) {
-    int64_t pieces = (int64_t)pool.threads * CHUNKS_PER_THREAD, chunks = n / least < pieces ? n / least : pieces;
-    if (chunks > pool.threads) chunks -= chunks % pool.threads;
+/* What the thread with the most chunks does, as far as is known. */
+static int64_t longest(int64_t n, int64_t chunk) { return ((n - 1) / chunk / pool.threads + 1) * chunk; }
+
+/* In at most so many chunks for each thread, of `least` or more, but for the last. */
+static void share_out(int64_t n, int64_t least, int each) {
+    int64_t most = (int64_t)pool.threads * each, chunks = n / least < most ? n / least : most;
+    int64_t even = chunks > pool.threads ? chunks - chunks % pool.threads : chunks;
     pool.chunk = (n - 1) / chunks + 1;
+    if (longest(n, (n - 1) / even + 1) < longest(n, pool.chunk)) pool.chunk = (n - 1) / even + 1;
     chunks = (n - 1) / pool.chunk + 1;
     pool.shares = chunks < pool.threads ? (int)chunks : pool.threads;
     int64_t from = 0;
@@ -240,11 +244,10 @@ static void share_out(int64_t n, int64_t least) {
     }
 }
 
-static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t least, int wake) {
+static void run(jaxcc_body *body, void *ctx, int wake) {
     pool.body = body;
     pool.ctx = ctx;
     pool.float_mode = float_mode();
-    share_out(n, least);
     atomic_store_explicit(&pool.inside, OPEN, memory_order_release);
     raise_generation(wake);
     claim_chunks(0);
@@ -256,55 +259,58 @@ static void run(jaxcc_body *body, void *ctx, int64_t n, int64_t least, int wake)
     }
 }
 
-static int64_t share_of(int64_t grain, int parts) { return (grain - 1) / parts + 1; }
+static int64_t part(int64_t grain, int parts) { return (grain - 1) / parts + 1; }
 
-/* Have jobs that follow each other been worth a grain since workers were woken? */
-static bool often(double grains) {
-    int64_t now = nanoseconds();
-    if (now - pool.latest > AWAKE_TIME) pool.grains = 0;
-    pool.latest = now;
-    pool.grains += grains;
-    if (pool.grains <= 1) return false;
+/* How many of the workers asleep to wake for a job that has use for `useful` of them: one for each grain; all if it and
+   those that it follows soon are worth it together. */
+static int64_t to_wake(int64_t n, int64_t grain, int64_t useful) {
+    double grains = (double)n / (double)grain;
+    bool soon = nanoseconds() - atomic_load_explicit(&pool.latest, memory_order_relaxed) <= AWAKE_TIME;
+    pool.grains = soon ? pool.grains + grains : grains;
+    if (!soon || pool.grains <= 1) return (n - 1) / grain;
     pool.grains = 0;
-    return true;
+    return useful;
 }
 
-/* How many workers to wake: one for each grain, or if it is worth it in the long run, for each 10th. */
-static int to_wake(int64_t n, int64_t grain, int awake, int most) {
-    int64_t some = (n - 1) / share_of(grain, OFTEN);
-    if (some < 1) some = 1;
-    if (some > most) some = most;
-    if (n <= grain && some <= awake) return 0;
-    if (!often((double)n / (double)grain)) some = (n - 1) / grain;
-    return (int)(some < most ? some : most);
-}
-
-/* By the owner of `busy`. */
-static void job(jaxcc_body *body, void *ctx, int64_t n, int64_t grain, int64_t least) {
+/* By the owner of `busy`, who gives it back before doing alone what is worth nobody else. */
+static void job(jaxcc_body *body, void *ctx, int64_t n, int64_t grain, int each) {
     bool other = pool.threads && pool.wanted != jaxcc_rt_threads_wanted, ready = pool.threads && !other;
-    int awake = ready ? pool.threads - 1 - (int)atomic_load(&pool.sleepers) : 0;
-    int wake = to_wake(n, grain, awake, ready ? pool.threads - 1 : MOST);
-    if (wake && other) end();
-    if (wake && !pool.threads) start();
-    if (pool.threads > 1 && awake + wake > 0)
-        run(body, ctx, n, least, wake);
-    else
-        body(ctx, 0, n);
+    int64_t most = ready ? pool.threads - 1 : MOST, useful = (n - 1) / part(grain, OFTEN), wake = 0;
+    int64_t awake = ready ? most - (int64_t)atomic_load(&pool.sleepers) : 0;
+    useful = useful < 1 ? 1 : useful < most ? useful : most;
+    bool asleep = awake < useful;
+    if (asleep) wake = to_wake(n, grain, useful) - awake;
+    if (wake > 0 && other) end();
+    if (wake > 0 && !pool.threads) start();
+    bool shared = pool.threads > 1 && (awake > 0 || wake > 0);
+    if (shared) {
+        share_out(n, part(grain, AWAKE), each);
+        run(body, ctx, wake < 0 ? 0 : wake < most ? (int)wake : (int)most);
+    }
+    atomic_store_explicit(&pool.busy, false, memory_order_release);
+    if (!shared) body(ctx, 0, n);
+    if (asleep) atomic_store_explicit(&pool.latest, nanoseconds(), memory_order_relaxed);
 }
 
-void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
+static void parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain, int each) {
     if (n <= 0) return;
     if (grain < 1) grain = 1;
     jaxcc_parallel_for *host = jaxcc_rt_host_for;
-    int64_t least = share_of(grain, host ? OFTEN : AWAKE);
-    if (n <= least) {
+    int64_t least = part(grain, host ? OFTEN : AWAKE);
+    if (n <= least)
         body(ctx, 0, n);
-    } else if (host) {
+    else if (host)
         host(jaxcc_rt_host_pool, body, ctx, n, least);
-    } else if (n > INT64_MAX / 2 || alone() || !adopt() || atomic_exchange(&pool.busy, true)) {
+    else if (n > INT64_MAX / 2 || alone() || !adopt() || atomic_exchange(&pool.busy, true))
         body(ctx, 0, n);
-    } else {
-        job(body, ctx, n, grain, least);
-        atomic_store_explicit(&pool.busy, false, memory_order_release);
-    }
+    else
+        job(body, ctx, n, grain, each);
+}
+
+void jaxcc_rt_parallel_for(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
+    parallel_for(body, ctx, n, grain, CHUNKS_PER_THREAD);
+}
+
+void jaxcc_rt_parallel_ranges(jaxcc_body *body, void *ctx, int64_t n, int64_t grain) {
+    parallel_for(body, ctx, n, grain, 1);
 }

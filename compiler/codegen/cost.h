@@ -386,6 +386,7 @@ enum {
 enum {
     PARALLEL_COST = 2000000,         /* operations that are worth waking a thread; … */
     AWAKE_COST = PARALLEL_COST / 40, /* … its share if it is awake: AWAKE in runtime/thread.c */
+    READ_COST = 4,                   /* of a term of a product, for each column */
     INLINE_COST = 4000,              /* a step that costs less may be a part of the schedule's function … */
     INLINE_CODE = 400,               /* … as long as these are this short in all */
     INLINE_STEP = 8,                 /* what one counts beside its members */

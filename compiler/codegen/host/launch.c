@@ -5,11 +5,13 @@
 /* A cheap step is a part of the schedule's function, a larger one a function, which threads share if it is worth it. */
 
 static KernelRule *rule_of(const Host *h, const Step *s) { return h->e->target->machine->kernels[s->kind]; }
-/* Operations of the whole step; -1 if known only at run time. The terms of a product are added to what follows its sums. */
+/* Operations of the whole step; -1 if known only at run time. The terms of a product are added to what follows its sums;
+   with few rows, to read them takes longer. */
 static int64_t known_cost(const Step *s) {
-    Dim terms = s->kind == STEP_DOT ? s->dot->k : 0;
-    if (!dim_is_const(terms)) return -1;
+    Dim terms = s->kind == STEP_DOT ? s->dot->k : 0, rows = s->kind == STEP_DOT ? s->dot->rows : 1;
+    if (!dim_is_const(terms) || !dim_is_const(rows)) return -1;
     __int128 c = (__int128)terms + s->cost + 1;
+    if (terms && rows) c += READ_COST * (__int128)terms / rows;
     for (uint32_t i = 0; i < s->domain.n; i++) {
         if (!dim_is_const(s->domain.at[i])) return -1;
         c *= s->domain.at[i];
@@ -45,9 +47,10 @@ static void on_this_thread(Host *h, const Step *s, V context) {
 }
 static void in_parallel(Host *h, const Step *s, V context, V grain) {
     V args[4] = {em_address(h->e, s->symbol), context, frame_dim(&h->frame, s->units), grain};
-    em_call(h->e, "jaxcc_rt_parallel_for", no_type, 4, args);
+    bool together = s->kind == STEP_DOT && s->dot->together;
+    em_call(h->e, together ? "jaxcc_rt_parallel_ranges" : "jaxcc_rt_parallel_for", no_type, 4, args);
 }
-/* Units of at least PARALLEL_COST operations. */
+/* Units of PARALLEL_COST operations, or one of more. */
 static V units_shared(Emit *e, V each_unit) {
     V n = em_bin(e, "llvm.udiv", em_i64(e, PARALLEL_COST), em_bin(e, "llvm.intr.umax", each_unit, em_i64(e, 1)));
     return em_bin(e, "llvm.intr.umax", n, em_i64(e, 1));

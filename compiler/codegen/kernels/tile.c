@@ -26,7 +26,7 @@ typedef struct {
     V any, several;           /* i1: is there a block of terms, is there more than one; NULL: certainly */
     V r0, r1, c0, c1, p0, p1; /* the unit's rows, columns and points */
     V point;                  /* with partial sums: the number of the point in the unit */
-    V units;                  /* … and how many units these are */
+    V nunits;                 /* … and how many units these are */
     Ix index[MAX_RANK];       /* of the result */
     Val result;
 } Unit;
@@ -652,7 +652,7 @@ static void tiles_of_block(Unit *u, V number, bool last) {
 }
 static void clear(Unit *u, V p, uint32_t each) {
     Dim unit = u->dot->rows * u->dot->point_block * u->dot->stored_columns * each;
-    gemm_clear_bytes(u->e, p, times(u, u->units, num(u, unit)));
+    gemm_clear_bytes(u->e, p, times(u, u->nunits, num(u, unit)));
 }
 static void clear_partial(Unit *u) {
     If f;
@@ -717,7 +717,7 @@ static void units(Unit *u, V number, V end) {
     }
     Dim rows = dim_mul(ts, dot->rows, dot->point_block);
     Dim sums = dim_mul(ts, dot->stored_columns, rows);
-    u->units = em_bin(u->e, "llvm.sub", end, number);
+    u->nunits = em_bin(u->e, "llvm.sub", end, number);
     u->partial = unit_part(u, dot->partial, number, sums, dtype_bytes(dot->acc));
     if (dot->folded) u->folded = unit_part(u, dot->folded, number, sums, wide_bytes(dot->acc, 1));
     tiles_by_terms(u);
