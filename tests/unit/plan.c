@@ -287,6 +287,29 @@ Test(plan, a_scalar_predicate_is_tested_before_the_loops) {
     cr_assert_eq(unswitched("exp", "q", &p), 0); /* the step itself computes q */
 }
 
+/* Rows are reduced after what is read across edges is stored, unless it is large or padded in a loop over rows. */
+static uint32_t steps_of_edges(bool padded, uint32_t m, uint32_t n, const char *axes, const char *result) {
+    char text[1024], moved[512];
+    snprintf(moved, sizeof moved,
+             padded ? "b:f32[%u,%u] = pad[padding_config=((0, 0, 0), (1, -1, 0))] a 0.0:f32[]\n"
+                    : "f:f32[%u,1] = slice[limit_indices=(%u, %u) start_indices=(0, %u) strides=None] a\n"
+                      "  g:f32[%u,%u] = slice[limit_indices=(%u, %u) start_indices=(0, 0) strides=None] a\n"
+                      "  b:f32[%u,%u] = concatenate[dimension=1] f g\n",
+             m, padded ? n : m, n, n - 1, m, n - 1, m, n - 1, m, n);
+    snprintf(text, sizeof text,
+             "{ lambda ; a:f32[%u,%u]. let %s  c:f32[%u,%u] = exp b; d:%s = reduce_sum[axes=%s] c in (d,) }", m, n,
+             moved, m, n, result, axes);
+    return planned(text, &x86_levels[V3])->top->steps.n;
+}
+Test(plan, rows_are_reduced_apart_from_edges) {
+    cr_assert_eq(steps_of_edges(false, 9, 200, "(0, 1)", "f32[]"), 2);
+    cr_assert_eq(steps_of_edges(false, 9, 200, "(1,)", "f32[9]"), 2);
+    cr_assert_eq(steps_of_edges(false, 9, 200, "(0,)", "f32[200]"), 1);
+    cr_assert_eq(steps_of_edges(true, 9, 200, "(0, 1)", "f32[]"), 2);
+    cr_assert_eq(steps_of_edges(true, 9, 200, "(1,)", "f32[9]"), 1);
+    cr_assert_eq(steps_of_edges(true, 9000, 200, "(0, 1)", "f32[]"), 1);
+}
+
 /* Rolled rows: in vectors from edge to edge if a loop would have masks that it computes, as one vector if the masks are
    known. */
 static uint32_t ends_of_rows(uint32_t lanes) {

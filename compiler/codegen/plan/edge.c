@@ -9,6 +9,31 @@
    no edges; so is one of any length whose vectors cannot be masked: elements narrower than a word would be read one by
    one, each after a branch. */
 
+/* ---- what is fused */
+Edged eqn_edged(Plan *p, const Eqn *e) {
+    if (prim_is(e->prim, JOINS)) return EDGED_JOINED;
+    Edged most = EDGED_NOT;
+    if (e->prim == P_pad) most = dtype_bytes(val_array(p->cx, e->out.at[0])->dtype) < 4 ? EDGED_JOINED : EDGED_PADDED;
+    each(Val, v, e->in)
+        if (!val_info(p->cx, *v)->lit && plan_info(p, *v)->edged > most) most = plan_info(p, *v)->edged;
+    return most;
+}
+/* Loops that reduce the lanes have one body, which tests for all edges. To store is faster, unless that is much memory
+   or padding is all that is tested for and there is a loop over rows besides. */
+bool edges_apart(const Plan *p, Edged edged, uint32_t rank, const Dim *dims, const bool *reduced) {
+    while (rank && dims[rank - 1] == 1) rank--;
+    if (p->target->device || !edged || !rank || !reduced[rank - 1]) return false;
+    Dim size = 1;
+    bool all = true;
+    for (uint32_t d = 0; d < rank; d++) {
+        size = dim_mul(p->cx->types, size, dims[d]);
+        all &= reduced[d] || dims[d] == 1;
+    }
+    bool large = dim_is_const(size) && size >= EDGES_APART;
+    return !large && (all || edged == EDGED_JOINED);
+}
+
+/* ---- where they are */
 typedef struct {
     Plan *p;
     const Step *step;

@@ -265,6 +265,7 @@ static void join(Plan *p, Body *b, Step *s, const Eqn *e, uint32_t nread, const 
     reads_all(p, e, nread, store_for, &r, index);
     uint32_t cost = eqn_cost(e);
     s->cost += cost;
+    if (eqn_edged(p, e) > s->edged) s->edged = eqn_edged(p, e);
     s->nreads += r.nleaves;
     each(Val, v, e->out) {
         Info *info = plan_info(p, *v);
@@ -330,10 +331,17 @@ static Apart apart_reducing(Plan *p, Body *b, Step *s, const Eqn *e, const Array
                             const bool *reduced) {
     if (reduced && s->kind != STEP_LOOPS) return APART_KIND;
     Apart why = apart(p, b, s, e, shape, nread);
-    return !why && reduced && !reduces_in(p, s, shape, reduced) ? APART_REDUCTION : why;
+    if (why || !reduced) return why;
+    if (!reduces_in(p, s, shape, reduced)) return APART_REDUCTION;
+    bool first = !s->reduces;
+    return first && edges_apart(p, s->edged, shape->rank, shape->dims, reduced) ? APART_EDGES : APART_NOT;
 }
 /* Does it take what is computed of nothing in it? */
-static bool takes_others(const Step *s) { return s->kind == STEP_LOOPS && !s->beside; }
+static bool takes_others(Plan *p, const Step *s, const Eqn *e) {
+    if (s->kind != STEP_LOOPS || s->beside) return false;
+    bool adds = s->reduces && !eqn_reduces(e);
+    return !adds || !edges_apart(p, eqn_edged(p, e), s->domain.n, s->domain.at, s->reduced);
+}
 /* The step an equation of this shape joins; NULL: none, and why. If that which computes its operands cannot be, it is
    one that its readers will need, or one of the latest. */
 static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, uint32_t nread, const bool *reduced,
@@ -349,11 +357,11 @@ static Step *step_for(Plan *p, Body *b, const Eqn *e, const ArrayType *shape, ui
     if (p->target->device && begun->why == APART_REDUCTION) return NULL;
     if (!p->target->device && from < b->steps.n && (wanted = step_of_readers(p, b, e)) > from) {
         Step *s = b->steps.at[wanted - 1];
-        if (takes_others(s) && !apart_reducing(p, b, s, e, shape, nread, reduced)) return s;
+        if (takes_others(p, s, e) && !apart_reducing(p, b, s, e, shape, nread, reduced)) return s;
     }
     for (uint32_t i = b->steps.n, tries = 0; i > from && tries < JOIN_TRIES; i--, tries++) {
         Step *s = b->steps.at[i - 1];
-        Apart why = takes_others(s) ? apart_reducing(p, b, s, e, shape, nread, reduced) : APART_KIND;
+        Apart why = takes_others(p, s, e) ? apart_reducing(p, b, s, e, shape, nread, reduced) : APART_KIND;
         if (!why) return s;
         if (p->target->device && why == APART_REDUCTION) {
             *begun = (Begun){why, s->number};
@@ -388,7 +396,7 @@ static void plan_point(Plan *p, Body *b, const Eqn *e) {
                                      : (info->cost <= VIRTUAL_COST && leaves <= 1) || is_for_two_slices(info, leaves);
     if (p->fuse && cheap) {
         info->class = VAL_VIRTUAL;
-        info->pieces = pieces(p, e);
+        info->pieces = pieces(p, e), info->edged = eqn_edged(p, e);
         return;
     }
     Begun begun;
@@ -454,6 +462,7 @@ static void plan_virtual(Plan *p, Body *b, const Eqn *e) {
         Info *info = plan_info(p, e->out.at[i]);
         info->class = VAL_VIRTUAL;
         info->e = e, info->out = i, info->cost = cost, info->depth = depth + 1, info->pieces = n;
+        info->edged = eqn_edged(p, e);
         if (info->depth > VIRTUAL_DEPTH || n > MOST_PIECES || twice) plan_cut(p, b, e->out.at[i]);
     }
 }

@@ -33,6 +33,9 @@ typedef struct Buf {
 static inline bool same_buf(const Buf *a, const Buf *b) { return a && b && a->number == b->number; }
 
 /* ---- what is known about a value of the body */
+/* How elements are read: without edges; from an array or padding, where loads are masked; from several arrays, or with
+   padding of narrow elements, which have no masks. */
+typedef enum { EDGED_NOT, EDGED_PADDED, EDGED_JOINED } Edged;
 typedef enum {
     VAL_UNSEEN,
     VAL_VIRTUAL, /* computed wherever it is used */
@@ -50,6 +53,7 @@ typedef struct {
     uint32_t cost;   /* operations for one element, starting from stored values */
     uint32_t depth;  /* virtual: the depth of equations that evaluating it goes through */
     uint32_t pieces; /* virtual: pieces of concatenations that evaluating it may read */
+    Edged edged;     /* virtual: what evaluating it reads */
     uint32_t
         after; /* virtual: the step of the last scalar that extents follow from, of all that evaluating it goes through */
     uint32_t level;       /* member: the stage of its step */
@@ -203,6 +207,7 @@ typedef enum {
     APART_INDEX,     /* its members are read at other elements than those computed at the time */
     APART_ROWS,      /* it reads results of few long rows together with what they are reduced from */
     APART_REDUCTION, /* it reduces other axes, or as many as one step may */
+    APART_EDGES,     /* it reduces rows of what is read across edges */
     APARTS
 } Apart;
 typedef struct {
@@ -235,6 +240,7 @@ typedef struct Step {
     uint64_t reads_apart;  /* … or apart */
     Dim *like; /* elements between neighbours along each axis, in the first array read along all; NULL: none is */
     bool reduces;
+    Edged edged;          /* what its members read */
     uint32_t nreductions; /* at most STEP_REDUCTIONS */
     int64_t row_bytes;    /* of scratch rows */
     Ix *axes;             /* the domain's axes as indices over loops */
@@ -555,6 +561,9 @@ void step_result(Plan *, Step *, uint32_t k, Buf *);
 void plan_reads(Plan *, Val v, const Ix *index, Seen *, void *user);
 /* Finds the edges of a step whose loops are final (edge.c). */
 void plan_edges(Plan *, Step *);
+Edged eqn_edged(Plan *, const Eqn *);
+/* Are rows of this shape better reduced after what is read so is stored? */
+bool edges_apart(const Plan *, Edged, uint32_t rank, const Dim *dims, const bool *reduced);
 /* The scalar operand that may decide before loops what need not be computed, 0 if there is none; if that is worth it,
    it does (unswitch.c). */
 Val eqn_predicate(const Ctx *, const Eqn *);

@@ -301,7 +301,8 @@ static const char *const reasons[APARTS] = {[APART_KIND] = "kernels of that kind
                                             [APART_INDEX] =
                                                 "it reads other elements than those that are computed at the time",
                                             [APART_ROWS] = "rows that are so few are reduced in parts, before it",
-                                            [APART_REDUCTION] = "it reduces other axes, or one more than a kernel may"};
+                                            [APART_REDUCTION] = "it reduces other axes, or one more than a kernel may",
+                                            [APART_EDGES] = "rows are reduced apart from what is read across edges"};
 
 static void put_work(Writer *w) {
     const Step *s = w->step;
