@@ -14,12 +14,15 @@ Edged eqn_edged(Plan *p, const Eqn *e) {
     if (prim_is(e->prim, JOINS)) return EDGED_JOINED;
     Edged most = EDGED_NOT;
     if (e->prim == P_pad) most = dtype_bytes(val_array(p->cx, e->out.at[0])->dtype) < 4 ? EDGED_JOINED : EDGED_PADDED;
-    each(Val, v, e->in)
-        if (!val_info(p->cx, *v)->lit && plan_info(p, *v)->edged > most) most = plan_info(p, *v)->edged;
+    each(Val, v, e->in) {
+        const Info *info = val_info(p->cx, *v)->lit ? NULL : plan_info(p, *v);
+        if (info && info->class == VAL_VIRTUAL && !info->buf && info->edged > most) most = info->edged;
+    }
     return most;
 }
 /* Loops that reduce the lanes have one body, which tests for all edges. To store is faster, unless that is much memory
-   or padding is all that is tested for and there is a loop over rows besides. */
+   (of several axes of unknown extents it may be: they may be larger than all that is read) or padding is all that is
+   tested for and there is a loop over rows besides. */
 bool edges_apart(const Plan *p, Edged edged, uint32_t rank, const Dim *dims, const bool *reduced) {
     while (rank && dims[rank - 1] == 1) rank--;
     if (p->target->device || !edged || !rank || !reduced[rank - 1]) return false;
@@ -29,7 +32,7 @@ bool edges_apart(const Plan *p, Edged edged, uint32_t rank, const Dim *dims, con
         size = dim_mul(p->cx->types, size, dims[d]);
         all &= reduced[d] || dims[d] == 1;
     }
-    bool large = dim_is_const(size) && size >= EDGES_APART;
+    bool large = dim_is_const(size) ? size >= EDGES_APART : rank > 1;
     return !large && (all || edged == EDGED_JOINED);
 }
 

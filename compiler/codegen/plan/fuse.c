@@ -447,6 +447,7 @@ void plan_cut(Plan *p, Body *b, Val v) {
     Reads r = {.p = p, .body = b, .step = s};
     step_at(p, s, v, index);
     plan_reads(p, v, index, store_for, &r);
+    s->edged = info->edged;
     info->class = VAL_MEMBER;
     info->step = s->number;
     info->cut = b;
