@@ -327,7 +327,7 @@ static void lines(void *ctx, int64_t lo, int64_t hi) {
 }
 /* All lines; false if memory runs out. */
 static bool transform_axis(Axis *a, int64_t count) {
-    int64_t m = longest(a->n), grain = 1 + 2000000 / (m * 20);
+    int64_t m = longest(a->n), grain = 1 + JAXCC_RT_GRAIN / (m * 20);
     double *room = jaxcc_rt_workspace_get((plan_room(a->n) + (m > a->n ? line_room(a->n) : 0)) * (int64_t)sizeof *room),
            *rest = room;
     if (!room) return false;

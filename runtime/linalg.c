@@ -53,6 +53,7 @@ void jaxcc_rt_pivots_to_permutation(jaxcc_rt_heap *call, void *const *arrays, co
 }
 
 /* ---- batches */
+enum { SLOWER = 5 }; /* operations of small matrices are so much slower than those of vectors */
 static void turns(void *ctx, int64_t lo, int64_t hi) {
     Job *j = ctx;
     void *scratch = j->scratch ? jaxcc_rt_workspace_get(j->scratch) : NULL;
@@ -64,7 +65,7 @@ static void turns(void *ctx, int64_t lo, int64_t hi) {
     if (scratch) jaxcc_rt_workspace_put(scratch);
 }
 void jaxcc_rt_each(jaxcc_rt_heap *call, Job *j, int64_t n, int64_t cost) {
-    int64_t grain = 400000 / (cost + 1) + 1;
+    int64_t grain = JAXCC_RT_GRAIN / SLOWER / (cost + 1) + 1;
     j->level = jaxcc_rt_has("avx512bw") && jaxcc_rt_has("avx512vl") && jaxcc_rt_has("avx512dq")
                    ? 2
                    : jaxcc_rt_has("avx2") && jaxcc_rt_has("fma");

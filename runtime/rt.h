@@ -5,6 +5,8 @@
 #include "jaxcc.h"
 #include <stdarg.h>
 
+/* Additions in vectors that are worth waking a thread: PARALLEL_COST in compiler/codegen/cost.h. */
+enum { JAXCC_RT_GRAIN = 2000000 };
 /* Runs body over [0, n): inline if that is not worth other threads, if the library's pool is busy (nested and concurrent
    calls), or with one thread; else on the pool, in ranges of a 40th of `grain` or more, on a host's pool of a 10th, the
    last one excepted. A grain is what is worth waking a thread, computation of about 50 us; with threads that are awake,

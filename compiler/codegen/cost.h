@@ -386,7 +386,7 @@ enum {
 
 /* ---- the host: LLVM's time and memory grow faster than the length of a function, a block, a parameter list */
 enum {
-    PARALLEL_COST = 2000000,         /* operations that are worth waking a thread; … */
+    PARALLEL_COST = 2000000,         /* operations that are worth waking a thread: JAXCC_RT_GRAIN; … */
     AWAKE_COST = PARALLEL_COST / 40, /* … its share if it is awake: AWAKE in runtime/thread.c */
     READ_COST = 4,                   /* of a term of a product, for each column */
     INLINE_COST = 4000,              /* a step that costs less may be a part of the schedule's function … */

@@ -78,7 +78,7 @@ Test(thread, none_until_it_is_worth_it) {
 Test(thread, woken_for_small_jobs_that_follow_each_other) {
     int a[10] = {0}, before = threads();
     jaxcc_rt_set_num_threads(2);
-    for (int i = 0; i < 5; i++) jaxcc_rt_parallel_for(count, a, 10, 100), usleep(1000);
+    for (int i = 0; i < 20; i++) jaxcc_rt_parallel_for(count, a, 10, 100), usleep(1000); /* two grains in all */
     cr_assert_eq(threads(), before);
     for (int i = 0; i < 1000 && threads() == before; i++) /* unless this thread is held up */
         for (int k = 0; k < 11; k++) jaxcc_rt_parallel_for(count, a, 10, 90);

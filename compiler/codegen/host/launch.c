@@ -8,7 +8,8 @@ static KernelRule *rule_of(const Host *h, const Step *s) { return h->e->target->
 /* Operations of the whole step; -1 if known only at run time. The terms of a product are added to what follows its sums;
    with few rows, to read them takes longer. */
 static int64_t known_cost(const Step *s) {
-    Dim terms = s->kind == STEP_DOT ? s->dot->k : 0, rows = s->kind == STEP_DOT ? s->dot->rows : 1;
+    const Dot *dot = s->kind == STEP_DOT ? s->dot : NULL;
+    Dim terms = dot ? dot->k : 0, rows = dot ? dot->rows : 1;
     if (!dim_is_const(terms) || !dim_is_const(rows)) return -1;
     __int128 c = (__int128)terms + s->cost + 1;
     if (terms && rows) c += READ_COST * (__int128)terms / rows;

@@ -264,8 +264,9 @@ static void join(Plan *p, Body *b, Step *s, const Eqn *e, uint32_t nread, const 
     Reads r = {.p = p, .body = b, .step = s};
     reads_all(p, e, nread, store_for, &r, index);
     uint32_t cost = eqn_cost(e);
+    Edged edged = eqn_edged(p, e);
     s->cost += cost;
-    if (eqn_edged(p, e) > s->edged) s->edged = eqn_edged(p, e);
+    if (edged > s->edged) s->edged = edged;
     s->nreads += r.nleaves;
     each(Val, v, e->out) {
         Info *info = plan_info(p, *v);
